@@ -1,0 +1,36 @@
+# Each target sets up .venv by itself, and again only when pyproject.toml has changed.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check bench clean
+.DEFAULT_GOAL := test
+
+demo: .venv/ready           ## the main job on real data, with a table and a picture
+	$(BIN)/mergesvm demo
+
+test: .venv/ready           ## all tests and doctests
+	$(BIN)/pytest -n 2
+
+check: .venv/ready          ## lint, format, types, and the direction of the imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/ready-bench    ## against the peers and the machine's limit, in one run
+	$(BIN)/python benchmarks/run.py
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/ready: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+.venv/ready-bench: .venv/ready
+	$(BIN)/python -m pip install --quiet --group bench
+	touch $@
+
+clean:
+	rm -rf .venv .hypothesis .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,66 @@
+"""One batch: rows, their labels and their weights, checked against one another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.door import as_rows
+from mergesvm.data.labels import Labels
+from mergesvm.data.rows import Rows
+from mergesvm.errors import DataError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows with a label and, if given, a weight each. A row of weight zero counts as absent.
+
+    >>> batch = Batch.of([[1.0], [2.0], [3.0]], ["a", "b", "a"], sample_weight=[1, 0, 2])
+    >>> batch.labels.classes, batch.labels.codes.tolist()
+    (('a',), [0, -1, 0])
+    """
+
+    rows: Rows
+    labels: Labels
+    weights: NDArray[np.float64] | None
+
+    @classmethod
+    def of(cls, X: Any, y: Any, sample_weight: Any = None) -> Batch:
+        """Check rows, labels and weights, and encode the labels."""
+        rows = as_rows(X)
+        weights = None if sample_weight is None else _weights(sample_weight, rows.n_rows)
+        labels = Labels.encode(y, None if weights is None else weights > 0)
+        _check_length("labels", "y", len(labels.codes), rows.n_rows)
+        return cls(rows, labels, weights)
+
+
+def _weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight has to be one number a row ({error}).") from None
+    if weights.ndim == 0:
+        weights = np.full(n_rows, weights)
+    if weights.ndim != 1:
+        raise DataError(f"sample_weight has to be one number a row (1D), got an array of shape {weights.shape}.")
+    _check_length("weights", "sample_weight", len(weights), n_rows)
+    good = (weights >= 0) & (weights < np.inf)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise DataError(
+            f"sample_weight has to be finite and not negative: row {row} has {weights[row]}. "
+            f"To take rows back, subtract their knowledge."
+        )
+    return weights
+
+
+def _check_length(what: str, name: str, length: int, n_rows: int) -> None:
+    if length != n_rows:
+        row = min(length, n_rows)
+        raise DataError(
+            f"X and {name} are of unequal length: {n_rows} rows, {length} {what}; row {row} is the first without "
+            f"{'a counterpart' if length > n_rows else 'one'}."
+        )

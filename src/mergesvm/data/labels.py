@@ -1,0 +1,195 @@
+"""Labels of any kind as small integer codes, without sorting them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.rows import spans
+from mergesvm.errors import DataError
+
+Label = str | int | float | bool
+
+TABLE_SIZE = 1 << 16
+"""Whole-number labels that span less than this are looked up in a table, others in a dictionary."""
+
+CHUNK = 1 << 18
+"""Labels are encoded so many at a time, so that no wide copy of them exists."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels as codes: row ``i`` is of class ``classes[codes[i]]``; a code of -1 is a row that does not count.
+
+    >>> Labels.encode(["dog", "cat", "dog"])
+    Labels(kind='text', classes=('cat', 'dog'), codes=array([1, 0, 1], dtype=int8), rows=array([1, 2]))
+
+    Attributes
+    ----------
+    kind : {"text", "whole number", "decimal", "boolean"}
+    classes : tuple
+        The different labels, sorted.
+    codes : array of int
+    rows : array of int
+        How many rows each class has.
+    """
+
+    kind: str
+    classes: tuple[Label, ...]
+    codes: NDArray[np.signedinteger[Any]]
+    rows: NDArray[np.int64]
+
+    @classmethod
+    def encode(cls, y: Any, counts: NDArray[np.bool_] | None = None) -> Labels:
+        """Encode labels; rows where ``counts`` is false belong to no class, as if they were not there."""
+        array = _one_dimensional(y)
+        if array.dtype.kind not in "biufOUT":
+            raise DataError(
+                f"Unknown label type: y is of type {array.dtype}. Labels are strings, whole numbers or booleans."
+            )
+        if array.dtype.kind in "biuf":
+            found = _encode_by_table(array, counts)
+            if found is not None:
+                return cls(_KINDS[array.dtype.kind], *found)
+        return cls(*_encode_by_dictionary(array, counts))
+
+
+_KINDS = {"b": "boolean", "i": "whole number", "u": "whole number", "f": "decimal"}
+
+
+def label_array(classes: Sequence[Label]) -> NDArray[Any]:
+    """Classes as an array that can be indexed with codes.
+
+    >>> label_array(("a", "b"))[[1, 0, 1]]
+    array(['b', 'a', 'b'], dtype='<U1')
+    """
+    return np.array(list(classes))
+
+
+def _one_dimensional(y: Any) -> NDArray[Any]:
+    if y is None:
+        raise DataError("Labels are missing: this requires y to be passed, but the target y is None.")
+    # A plain list keeps the types of its items: numpy would turn [1, "a"] into two strings.
+    array = np.asarray(y) if hasattr(y, "__array__") else np.array(list(y), dtype=object)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array.ravel()
+    if array.ndim != 1:
+        raise DataError(f"y should be a 1d array of one label a row, got an array of shape {array.shape} instead.")
+    return array
+
+
+def _encode_by_table(
+    array: NDArray[Any], counts: NDArray[np.bool_] | None
+) -> tuple[tuple[Label, ...], NDArray[np.signedinteger[Any]], NDArray[np.int64]] | None:
+    if not len(array):
+        return (), np.zeros(0, dtype=np.int8), np.zeros(0, dtype=np.int64)
+    if array.dtype.kind == "f" and not _whole(array):
+        return None
+    low, high = int(array.min()), int(array.max())
+    if high - low >= TABLE_SIZE:
+        return None
+    seen = np.zeros(high - low + 1, dtype=np.int64)
+    for start, stop in spans(len(array), CHUNK):
+        chunk = array[start:stop] if counts is None else array[start:stop][counts[start:stop]]
+        seen += np.bincount(_offsets(chunk, low), minlength=len(seen))
+    present = np.flatnonzero(seen)
+    table = np.full(len(seen), -1, dtype=_code_type(len(present)))
+    table[present] = np.arange(len(present))
+    codes: NDArray[Any] = np.empty(len(array), dtype=table.dtype)
+    for start, stop in spans(len(array), CHUNK):
+        np.take(table, _offsets(array[start:stop], low), out=codes[start:stop])
+        if counts is not None:
+            codes[start:stop][~counts[start:stop]] = -1
+    scalar = {"b": bool, "f": float}.get(array.dtype.kind, int)
+    return tuple(scalar(low + int(value)) for value in present), codes, seen[present]
+
+
+def _whole(array: NDArray[Any]) -> bool:
+    # Of what is not whole, or far too large, the slower way finds the row.
+    for start, stop in spans(len(array), CHUNK):
+        chunk = array[start:stop]
+        if not ((np.rint(chunk) == chunk) & (np.abs(chunk) < 2**53)).all():
+            return False
+    return True
+
+
+def _offsets(chunk: NDArray[Any], low: int) -> NDArray[np.intp]:
+    if chunk.dtype.kind != "u" or chunk.dtype.itemsize < 8:
+        return chunk.astype(np.intp) - low
+    # Unsigned 64-bit labels may be too large for a signed number, but what lies between them is not.
+    offsets: NDArray[np.intp] = (chunk - chunk.dtype.type(low)).astype(np.intp)
+    return offsets
+
+
+def _encode_by_dictionary(
+    array: NDArray[Any], counts: NDArray[np.bool_] | None
+) -> tuple[str, tuple[Label, ...], NDArray[np.signedinteger[Any]], NDArray[np.int64]]:
+    first_row: dict[Any, int] = {}
+    numbers = np.empty(len(array), dtype=np.int32)
+    for start, stop in spans(len(array), CHUNK):
+        for row, value in enumerate(array[start:stop].tolist(), start):
+            if counts is None or counts[row]:
+                try:
+                    numbers[row] = first_row.setdefault(value, len(first_row))
+                except TypeError:
+                    raise _unknown(value, row) from None
+            else:
+                numbers[row] = -1
+    values = list(first_row)
+    kinds: dict[str, int] = {}
+    for number, value in enumerate(values):
+        kinds.setdefault(_kind(value, lambda number=number: int(np.argmax(numbers == number))), number)
+    if len(kinds) > 1:
+        (one, a), (other, b) = list(kinds.items())[:2]
+        raise DataError(
+            f"Labels of different kinds: row {np.argmax(numbers == a)} is the {one} {values[a]!r}, "
+            f"row {np.argmax(numbers == b)} is the {other} {values[b]!r}. Convert y to one kind."
+        )
+    ranking = sorted(range(len(values)), key=values.__getitem__)
+    table = np.empty(len(values) + 1, dtype=_code_type(len(values)))
+    table[ranking] = np.arange(len(values))
+    table[-1] = -1  # where the row does not count
+    kind = next(iter(kinds), "whole number")
+    rows = np.bincount(numbers[numbers >= 0], minlength=len(values)).astype(np.int64)
+    return kind, tuple(_plain(values[i]) for i in ranking), table[numbers], rows[ranking]
+
+
+def _kind(value: Any, row: Any) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return "boolean"
+    if isinstance(value, (int, np.integer)):
+        return "whole number"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, (float, np.floating)):
+        if np.isnan(value):
+            raise DataError(f"Input y contains NaN: row {row()} has no label.")
+        if np.isinf(value):
+            raise DataError(
+                f"Input y contains infinity or a value too large for dtype('float64'). The first is in row {row()}."
+            )
+        if value != int(value):
+            raise DataError(
+                f"Unknown label type: continuous. Row {row()} is {value!r}; mergesvm classifies, it does not regress. "
+                f"Labels are strings, whole numbers or booleans."
+            )
+        return "decimal"
+    raise _unknown(value, row())
+
+
+def _unknown(value: Any, row: int) -> DataError:
+    what = "has no label" if value is None else f"is {value!r} of type {type(value).__name__}"
+    return DataError(f"Unknown label type: row {row} {what}. Labels are strings, whole numbers or booleans.")
+
+
+def _plain(value: Any) -> Label:
+    plain: Label = value.item() if isinstance(value, np.generic) else value
+    return plain
+
+
+def _code_type(n_classes: int) -> type[np.signedinteger[Any]]:
+    return np.int8 if n_classes <= 127 else np.int16 if n_classes <= 32767 else np.int32

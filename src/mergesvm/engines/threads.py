@@ -1,0 +1,73 @@
+"""The engine of one machine: threads, each with a BLAS of one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, TypeVar
+
+from joblib import cpu_count
+from threadpoolctl import ThreadpoolController
+
+from mergesvm.errors import ParameterError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    # Looking for the loaded BLAS libraries takes milliseconds, and numpy and scipy are loaded before any work starts.
+    return ThreadpoolController()
+
+
+class Threads:
+    """Maps a function over tasks on threads of this process.
+
+    While it runs, BLAS is limited to one thread for each task, so that ``workers`` tasks use ``workers`` cores. With
+    one worker, or one task, everything runs in the calling thread and BLAS keeps its own threads.
+
+    Parameters
+    ----------
+    workers : int or None
+        How many threads: a positive number, ``None`` or ``-1`` for one a core.
+
+    Examples
+    --------
+    >>> from mergesvm.engines import Threads
+    >>> Threads(2).map(lambda x: x * x, [1, 2, 3])
+    [1, 4, 9]
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        if workers is None or workers == -1:
+            workers = cpu_count()
+        if workers < 1:
+            raise ParameterError(f"The number of workers must be positive, None or -1 (one a core), not {workers}.")
+        self.workers = workers
+
+    def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+        """Apply ``function`` to every task; results in the order of the tasks; the first error surfaces as it is."""
+        if self.workers == 1 or len(tasks) <= 1:
+            return [function(task) for task in tasks]
+        with self.single_threaded_blas(), ThreadPoolExecutor(min(self.workers, len(tasks))) as pool:
+            futures = [pool.submit(function, task) for task in tasks]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:
+                # After an error or an interrupt nothing that has not begun is begun.
+                for future in futures:
+                    future.cancel()
+            failed = next((future for future in futures if not future.cancelled() and future.exception()), None)
+            return [future.result() for future in ([failed] if failed else futures)]
+
+    @staticmethod
+    def single_threaded_blas() -> AbstractContextManager[Any]:
+        """Limit BLAS to one thread within a ``with`` block."""
+        context: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+        return context
+
+    def __repr__(self) -> str:
+        return f"Threads({self.workers})"

@@ -1,0 +1,236 @@
+"""MergeSVC: the weighted proximal SVM with scikit-learn's manners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mergesvm.data import Rows, as_rows
+from mergesvm.data.labels import Label
+from mergesvm.errors import ParameterError
+from mergesvm.knowledge import Knowledge, learn
+from mergesvm.models import LinearModel, PairwiseModel, solve
+
+SOLVE_PARAMETERS = ("C", "class_weight", "multiclass", "standardize", "penalize_intercept", "ties")
+
+
+class MergeSVC(ClassifierMixin, BaseEstimator):
+    """A weighted proximal support vector machine that merges, forgets, and is solved again without data.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the errors against that of the coefficients.
+    class_weight : {None, "inverse", "complement", "balanced"} or dict
+        Weights against imbalance; see :func:`mergesvm.solve`.
+    multiclass : {"ovr", "ovo"}
+        One-vs-rest, or one-vs-one by vote.
+    standardize : bool
+        Penalise coefficients in units of the standard deviations of the features.
+    penalize_intercept : bool
+        True as in the papers, False as in scikit-learn's ridge classifier.
+    ties : {"recount", "sequential", "margin"}
+        What decides between classes with as many votes.
+    per_class : bool
+        False keeps one pooled matrix instead of one a class: less memory, fewer choices afterwards.
+    precision : {"float64", "float32"}
+        In which precision products of wide rows are formed.
+    n_jobs : int, optional
+        Number of threads; one a core by default.
+
+    Attributes
+    ----------
+    knowledge_ : Knowledge
+        What has been learned: the sums from which everything else follows.
+    model_ : LinearModel or PairwiseModel
+        The solution, on the present parameters.
+    classes_, coef_, intercept_ : arrays
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where X had column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mergesvm import MergeSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> here, there = MergeSVC(C=10).fit(X[::2], y[::2]), MergeSVC(C=10).fit(X[1::2], y[1::2])
+    >>> both = here + there
+    >>> abs(both.coef_ - MergeSVC(C=10).fit(X, y).coef_).max() < 1e-12
+    np.True_
+    >>> abs(both.forget(X[1::2], y[1::2]).coef_ - here.coef_).max() < 1e-12
+    np.True_
+    >>> both.resolve(C=0.1, multiclass="ovo").score(X, y) > 0.9
+    True
+    """
+
+    knowledge_: Knowledge
+    _model: LinearModel | PairwiseModel | None
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        class_weight: Mapping[Any, float] | str | None = None,
+        multiclass: str = "ovr",
+        *,
+        standardize: bool = False,
+        penalize_intercept: bool = True,
+        ties: str = "recount",
+        per_class: bool = True,
+        precision: str = "float64",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.class_weight = class_weight
+        self.multiclass = multiclass
+        self.standardize = standardize
+        self.penalize_intercept = penalize_intercept
+        self.ties = ties
+        self.per_class = per_class
+        self.precision = precision
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from these rows alone, and solve."""
+        knowledge = self._learn(X, y, sample_weight, reset=True)
+        return self._know(knowledge, self._solve(knowledge))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from more rows. Classes are discovered as they come; ``classes``, if given, is what they must be among.
+
+        The model is solved when it is next asked for, so that a slice costs the same however many came before.
+        """
+        known = getattr(self, "knowledge_", None)
+        piece = self._learn(X, y, sample_weight, reset=known is None)
+        if classes is not None:
+            strangers = [label for label in piece.labels if label not in list(np.asarray(classes))]
+            if strangers:
+                raise ParameterError(f"Class {strangers[0]!r} in y is not among the classes given: {list(classes)!r}.")
+        return self._know(piece if known is None else known + piece)
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Take rows back that were learned before, exactly: the model becomes the one that never saw them."""
+        check_is_fitted(self)
+        return self._know(self.knowledge_ - self._learn(X, y, sample_weight, reset=False))
+
+    def merge(self, other: MergeSVC) -> Self:
+        """Add what another fitted estimator has learned."""
+        check_is_fitted(self)
+        check_is_fitted(other)
+        return self._know(self.knowledge_ + other.knowledge_)
+
+    def __add__(self, other: object) -> MergeSVC:
+        if not isinstance(other, MergeSVC):
+            return NotImplemented
+        check_is_fitted(self)
+        both: MergeSVC = clone(self)
+        for name in ("n_features_in_", "feature_names_in_", "knowledge_"):
+            if hasattr(self, name):
+                setattr(both, name, getattr(self, name))
+        return both.merge(other)
+
+    def resolve(self, **parameters: Any) -> Self:
+        """Solve again on other terms, without data: C, class_weight, multiclass, standardize, ...; all are kept.
+
+        Nothing changes if the new terms cannot be solved.
+        """
+        check_is_fitted(self)
+        unknown = sorted(set(parameters) - set(SOLVE_PARAMETERS))
+        if unknown:
+            raise ParameterError(
+                f"{unknown[0]!r} cannot be changed without data. What can: {', '.join(SOLVE_PARAMETERS)}."
+            )
+        model = self._solve(self.knowledge_, **parameters)
+        return self.set_params(**parameters)._know(self.knowledge_, model)  # type: ignore[no-any-return]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row."""
+        return self.model_.predict(self._rows(X))
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores, (rows, classes); for two classes (rows,), positive for the second."""
+        return self.model_.decision_function(self._rows(X))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each class, (rows, classes), from the normal distribution of the scores in each class."""
+        return self.model_.predict_proba(self._rows(X))
+
+    @property
+    def model_(self) -> LinearModel | PairwiseModel:
+        """The solution, solved when first asked for after something was learned, merged or forgotten."""
+        check_is_fitted(self)
+        if self._model is None:
+            self._model = self._solve(self.knowledge_)
+        return self._model
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes known, sorted."""
+        check_is_fitted(self)
+        return self.knowledge_.classes
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """Coefficients, (problems, features)."""
+        return self.model_.coef_
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Intercepts, (problems,)."""
+        return self.model_.intercept_
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Knowledge:
+        # Only names and width are checked here; rows are checked, and converted, block by block where they are learned.
+        rows = as_rows(X)
+        validate_data(self, X, y, reset=reset, skip_check_array=True)
+        names = getattr(self, "feature_names_in_", None)
+        knowledge = None if reset else self.knowledge_
+        return learn(
+            rows,
+            column_or_1d(y, warn=True, dtype=None) if getattr(y, "ndim", 1) == 2 else y,
+            sample_weight,
+            feature_names=None if names is None else list(names),
+            per_class=self.per_class,
+            class_weight=self._pooled_weights(),
+            anchor=None if knowledge is None else knowledge.anchor,
+            precision=self.precision,
+            n_jobs=self.n_jobs,
+        )
+
+    def _pooled_weights(self) -> Mapping[Label, float] | None:
+        if self.per_class or self.class_weight is None:
+            return None
+        if not isinstance(self.class_weight, Mapping):
+            raise ParameterError(
+                f"With per_class=False class weights are fixed when learning, before the counts are known: "
+                f"class_weight has to be None or a dict, not {self.class_weight!r}."
+            )
+        return self.class_weight
+
+    def _solve(self, knowledge: Knowledge, **changes: Any) -> LinearModel | PairwiseModel:
+        terms = {name: getattr(self, name) for name in SOLVE_PARAMETERS} | changes
+        if not self.per_class and "class_weight" not in changes:
+            terms["class_weight"] = None
+        return solve(knowledge, **terms, n_jobs=self.n_jobs)
+
+    def _know(self, knowledge: Knowledge, model: LinearModel | PairwiseModel | None = None) -> Self:
+        self.knowledge_ = knowledge
+        self._model = model
+        return self
+
+    def _rows(self, X: Any) -> Rows:
+        check_is_fitted(self)
+        rows = as_rows(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,85 @@
+"""From a batch to its sums, by the kernel that fits its width and kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mergesvm.data import Batch, SparseRows
+from mergesvm.engines import Threads
+from mergesvm.errors import DataError
+from mergesvm.knowledge.loading import kernels_worth
+from mergesvm.knowledge.narrow import narrow_sums
+from mergesvm.knowledge.scatter import multiplied_sums, scattered_sums
+from mergesvm.knowledge.wide import wide_sums
+
+NARROW = 96
+"""Up to this width the compiled kernel is faster than gathering and BLAS; see benchmarks/crossovers.py."""
+
+SMALL = 2e7
+"""With fewer products than this, threads take longer to start than to save."""
+
+ROW_SECONDS = 40e-9
+"""What the compiled kernel saves on a narrow row, as measured."""
+
+PRODUCT_SECONDS = 4e-9
+"""What the compiled kernel saves on one product of two stored values of a sparse row, as measured."""
+
+
+def accumulate(
+    batch: Batch, anchor: NDArray[np.float64], per_class: bool, engine: Threads, precision: str
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    """Sums of each class (classes x width) and Gram matrices about the anchor: one a class, or a pooled one."""
+    n_classes = len(batch.labels.classes)
+    if n_classes == 0:
+        return np.zeros((0, len(anchor))), []
+    if per_class:
+        totals, grams = _sums(batch, batch.labels.codes, n_classes, anchor, engine, precision)
+    else:
+        pool = np.minimum(batch.labels.codes, 0)
+        _, grams = _sums(batch, pool, 1, anchor, engine, precision)
+        totals = _class_totals(batch, anchor)
+    if not all(np.isfinite(gram.diagonal()).all() for gram in grams):
+        batch.rows.check_finite()
+        raise DataError(
+            "Input X has values too large to be squared and summed. Rescale the columns, or learn in float64."
+        )
+    return totals, grams
+
+
+def _sums(
+    batch: Batch, groups: NDArray[Any], n_groups: int, anchor: NDArray[np.float64], engine: Threads, precision: str
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    rows = batch.rows
+    if isinstance(rows, SparseRows):
+        products = rows.matrix.nnz**2 / rows.n_rows
+        kernels = kernels_worth(products * PRODUCT_SECONDS)
+        if kernels is None:
+            return multiplied_sums(batch, groups, n_groups)
+        return scattered_sums(batch, groups, n_groups, engine, kernels)
+    if len(anchor) <= NARROW:
+        kernels = kernels_worth(rows.n_rows * ROW_SECONDS)
+        if kernels is not None:
+            return narrow_sums(batch, groups, n_groups, anchor, engine, kernels)
+    if rows.n_rows * len(anchor) ** 2 < SMALL:
+        engine = Threads(1)
+    return wide_sums(batch, groups, n_groups, anchor, engine, precision)
+
+
+def _class_totals(batch: Batch, anchor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums of each class alone, for the pooled form: a sparse indicator of the classes times the rows."""
+    n_classes = len(batch.labels.classes)
+    totals = np.zeros((n_classes, len(anchor)))
+    for start, stop in batch.rows.blocks():
+        codes = batch.labels.codes[start:stop]
+        counted = np.flatnonzero(codes >= 0)
+        weights = np.ones(len(counted)) if batch.weights is None else batch.weights[start:stop][counted]
+        indicator = sparse.csr_array((weights, (codes[counted], counted)), shape=(n_classes, stop - start))
+        block = batch.rows.block(start, stop)
+        centred = block - anchor if anchor.any() else block
+        part = indicator @ centred
+        totals += part.toarray() if sparse.issparse(part) else part
+    return totals

@@ -1,0 +1,157 @@
+"""The algebra of knowledge: addition, subtraction, and the move to another anchor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import reduce
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.labels import Label
+from mergesvm.errors import KnowledgeError, SubtractionError
+from mergesvm.knowledge.sums import Sums
+
+Piece = TypeVar("Piece", bound=Sums)
+
+WEIGHT_TOLERANCE = 1e-9
+"""Sums of weights that differ by no more than this, relatively, are the same sum in another order."""
+
+
+def merge(pieces: Iterable[Piece]) -> Piece:
+    """Add many pieces at once. Pieces may know different classes; the anchor is that of the piece with most rows.
+
+    >>> import mergesvm as ms
+    >>> ms.merge(ms.learn([[float(i)]], ["odd" if i % 2 else "even"]) for i in range(5))
+    Knowledge of 5 rows x 1 feature in 2 classes: even 3, odd 2
+    """
+    pieces = list(pieces)
+    if not pieces:
+        raise KnowledgeError("There is nothing to merge: give at least one piece of knowledge.")
+    signature = reduce(lambda one, other: one.joined(other), (piece.signature for piece in pieces))
+    anchor = max(pieces, key=lambda piece: int(piece.rows.sum())).anchor
+    labels = tuple(sorted({label for piece in pieces for label in piece.labels}))
+    position = {label: index for index, label in enumerate(labels)}
+    rows, counts = np.zeros(len(labels), dtype=np.int64), np.zeros(len(labels))
+    sums = np.zeros((len(labels), signature.width))
+    totals = [_Total() for _ in range(_n_grams(labels, signature.per_class))]
+    peaks = np.zeros((len(totals), signature.width))
+    for piece in pieces:
+        moved = reanchor(piece, anchor)
+        at = [position[label] for label in moved.labels]
+        rows[at] += moved.rows
+        counts[at] += moved.counts
+        sums[at] += moved.sums
+        at = at if signature.per_class else [0] * len(moved.grams)
+        peaks[at] += moved.peaks
+        for index, gram in zip(at, moved.grams, strict=True):
+            totals[index].add(gram)
+    precision = "float32" if any(piece.precision == "float32" for piece in pieces) else "float64"
+    grams = tuple(total.matrix for total in totals)
+    return replace(
+        pieces[0],
+        signature=signature,
+        anchor=anchor,
+        labels=labels,
+        rows=rows,
+        counts=counts,
+        sums=sums,
+        grams=grams,
+        peaks=peaks,
+        precision=precision,
+    )
+
+
+def subtract(whole: Piece, part: Piece) -> Piece:
+    """Take a piece back. What is left is the knowledge of the rows that remain; on any error nothing is changed."""
+    signature = whole.signature.joined(part.signature, "subtract", "from")
+    position = {label: index for index, label in enumerate(whole.labels)}
+    for label, rows, count in zip(part.labels, part.rows, part.counts, strict=True):
+        _check_inside(whole, position, label, int(rows), float(count))
+    part = reanchor(part, whole.anchor)
+    at = [position[label] for label in part.labels]
+    rows, counts, sums = whole.rows.copy(), whole.counts.copy(), whole.sums.copy()
+    rows[at] -= part.rows
+    counts[at] -= part.counts
+    sums[at] -= part.sums
+    grams, peaks = list(whole.grams), whole.peaks.copy()
+    for index, gram in zip(at if whole.per_class else [0] * len(part.grams), part.grams, strict=True):
+        peaks[index] = np.maximum(peaks[index], grams[index].diagonal())
+        grams[index] = grams[index] - gram
+    # A class of which no row is left is dropped whole, and rounding with it.
+    left = np.flatnonzero(rows)
+    labels = tuple(whole.labels[index] for index in left)
+    kept = left if whole.per_class else list(range(_n_grams(labels, False)))
+    precision = "float32" if "float32" in (whole.precision, part.precision) else "float64"
+    return replace(
+        whole,
+        signature=signature,
+        labels=labels,
+        rows=rows[left],
+        counts=counts[left],
+        sums=sums[left],
+        grams=tuple(grams[index] for index in kept),
+        peaks=peaks[kept],
+        precision=precision,
+    )
+
+
+def reanchor(knowledge: Piece, anchor: NDArray[np.float64]) -> Piece:
+    """Move the sums to another anchor b: with d = a - b, v becomes v + n d, and M becomes M + v d' + d v' + n d d'."""
+    shift = knowledge.anchor - anchor
+    if not shift.any():
+        return knowledge
+    grams = tuple(knowledge.grams)
+    if grams:
+        per_class = knowledge.per_class
+        totals = knowledge.sums if per_class else knowledge.sums.sum(axis=0, keepdims=True)
+        counts = knowledge.counts if per_class else knowledge.counts.sum(keepdims=True)
+        halves = totals + counts[:, None] * shift / 2
+        grams = tuple(
+            gram + np.outer(half, shift) + np.outer(shift, half) for gram, half in zip(grams, halves, strict=True)
+        )
+    return replace(knowledge, anchor=anchor, sums=knowledge.sums + knowledge.counts[:, None] * shift, grams=grams)
+
+
+def _n_grams(labels: tuple[Label, ...], per_class: bool) -> int:
+    return len(labels) if per_class else min(1, len(labels))
+
+
+class _Total:
+    """A running sum of matrices; one that only a single piece has is shared, not copied."""
+
+    def __init__(self) -> None:
+        self.matrix = np.empty((0, 0))
+        self._terms = 0
+
+    def add(self, matrix: NDArray[np.float64]) -> None:
+        if self._terms == 0:
+            self.matrix = matrix
+        elif self._terms == 1:
+            self.matrix = self.matrix + matrix
+        else:
+            self.matrix += matrix
+        self._terms += 1
+
+
+def _check_inside(whole: Sums, position: dict[Label, int], label: Label, rows: int, count: float) -> None:
+    if label not in position:
+        known = ", ".join(repr(known) for known in whole.labels) or "none"
+        raise SubtractionError(
+            f"Cannot subtract class {label!r}: it was never learned, or is already gone. Known classes: {known}."
+        )
+    had_rows, had_count = int(whole.rows[position[label]]), float(whole.counts[position[label]])
+    tolerance = WEIGHT_TOLERANCE * had_count
+    if rows > had_rows or count > had_count + tolerance:
+        raise SubtractionError(
+            f"Cannot subtract {rows:,} rows (weight {count:g}) of class {label!r}: only {had_rows:,} rows "
+            f"(weight {had_count:g}) are known. Subtract only what has been added before."
+        )
+    if (rows == had_rows) != (abs(count - had_count) <= tolerance):
+        raise SubtractionError(
+            f"Cannot subtract {rows:,} rows (weight {count:g}) of class {label!r} from {had_rows:,} rows "
+            f"(weight {had_count:g}): rows and weights do not run out together, so these are not the same rows "
+            f"with the same weights. Use the sample weights with which the rows were learned."
+        )

@@ -1,0 +1,121 @@
+"""The compiled kernels. Importing this module loads numba: only :mod:`mergesvm.knowledge.loading` does so.
+
+Both kernels release the GIL, and fill upper triangles only. Array indices are unsigned because numba then need not
+test them for counting from the end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, uint64
+
+TILE_ROWS, TILE_COLUMNS = 2, 4
+"""The Gram matrix is filled by tiles: 8 running sums, 6 loads and 8 multiply-adds a step, all within registers."""
+
+PADDING = 4
+"""The staged width is a multiple of both sides of a tile."""
+
+
+@njit(nogil=True, fastmath=True, error_model="numpy", cache=True)
+def rank_update(staged, root, gram, total):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add staged' staged to ``gram`` and staged' root to ``total``; ``staged`` is features x rows.
+
+    Products of two features are dot products along the rows, which the compiler turns into vector code once it may
+    change the order of a sum (``fastmath``).
+    """
+    width, depth = staged.shape
+    for i in range(0, width, TILE_ROWS):
+        for j in range(i - i % TILE_COLUMNS, width, TILE_COLUMNS):
+            s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = 0.0
+            for row in range(depth):
+                a0 = staged[i, row]
+                a1 = staged[i + 1, row]
+                b0 = staged[j, row]
+                b1 = staged[j + 1, row]
+                b2 = staged[j + 2, row]
+                b3 = staged[j + 3, row]
+                s00 += a0 * b0
+                s01 += a0 * b1
+                s02 += a0 * b2
+                s03 += a0 * b3
+                s10 += a1 * b0
+                s11 += a1 * b1
+                s12 += a1 * b2
+                s13 += a1 * b3
+            gram[i, j] += s00
+            gram[i, j + 1] += s01
+            gram[i, j + 2] += s02
+            gram[i, j + 3] += s03
+            gram[i + 1, j] += s10
+            gram[i + 1, j + 1] += s11
+            gram[i + 1, j + 2] += s12
+            gram[i + 1, j + 3] += s13
+        for r in range(TILE_ROWS):
+            s = 0.0
+            for row in range(depth):
+                s += staged[i + r, row] * root[row]
+            total[i + r] += s
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def add_rows(block, codes, roots, anchor, staged, root, fill, grams, totals):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add dense rows to the sums of their classes, in the order they come.
+
+    Each class has a small stage, filled row by row and multiplied out when it is full, so that the data are neither
+    sorted nor gathered. ``roots`` are the square roots of the weights, or empty where every row weighs 1.
+    """
+    rows, width = block.shape
+    depth = staged.shape[2]
+    weighted = roots.size > 0
+    for i in range(rows):
+        group = codes[i]
+        if group < 0:
+            continue
+        at = fill[group]
+        stage = staged[group]
+        scale = roots[i] if weighted else 1.0
+        for j in range(width):
+            stage[j, at] = (block[i, j] - anchor[j]) * scale
+        root[group, at] = scale
+        at += 1
+        if at == depth:
+            rank_update(stage, root[group], grams[group], totals[group])
+            at = 0
+        fill[group] = at
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def finish(staged, root, fill, grams, totals):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Multiply out what is left on the stages."""
+    for group in range(fill.size):
+        at = fill[group]
+        if at > 0:
+            staged[group, :, at:] = 0.0
+            root[group, at:] = 0.0
+            rank_update(staged[group], root[group], grams[group], totals[group])
+            fill[group] = 0
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def scatter_rows(starts, columns, values, codes, weights, grams, totals):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add CSR rows, with sorted columns, to the sums of their classes. ``grams`` is classes x width^2."""
+    width = totals.shape[1]
+    weighted = weights.size > 0
+    for i in range(codes.size):
+        if codes[i] < 0:
+            continue
+        gram = grams[codes[i]]
+        total = totals[codes[i]]
+        stop = uint64(starts[i + 1])
+        for p in range(uint64(starts[i]), stop):
+            value = values[p] * weights[i] if weighted else values[p] * 1.0
+            column = uint64(columns[p])
+            total[column] += value
+            line = column * uint64(width)
+            for q in range(p, stop):
+                gram[line + uint64(columns[q])] += value * values[q]
+
+
+def stage_depth(width: int) -> int:
+    """How many rows a stage holds: one stage is to lie in the first-level cache."""
+    return int(np.clip(2**15 // (8 * width) // 32 * 32, 32, 128))

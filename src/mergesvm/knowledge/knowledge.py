@@ -1,0 +1,127 @@
+"""Knowledge: what a support vector machine of the least-squares kind remembers of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.labels import Label, label_array
+from mergesvm.errors import ParameterError
+from mergesvm.knowledge.algebra import merge, reanchor, subtract
+from mergesvm.knowledge.parts import join, only, select
+from mergesvm.knowledge.signature import Signature
+from mergesvm.knowledge.sums import Sums
+
+
+class Knowledge(Sums):
+    """Sums over rows, kept by class: they add, they subtract, and every model is solved from them alone.
+
+    For each class c, with rows x_i of weight s_i, and an anchor a::
+
+        count  n_c = sum s_i      sum  v_c = sum s_i (x_i - a)      Gram  M_c = sum s_i (x_i - a)(x_i - a)'
+
+    Each is a sum over rows, so that knowledge of two disjoint sets of rows adds to the knowledge of both, and knowledge
+    of a subset subtracts. Knowledge is immutable. Its arrays (anchor, rows, counts, sums, grams) are
+    described in :class:`~mergesvm.knowledge.sums.Sums`.
+
+    Examples
+    --------
+    >>> import mergesvm as ms
+    >>> day1 = ms.learn([[0.0, 1.0], [1.0, 1.0]], ["cat", "dog"])
+    >>> day2 = ms.learn([[0.5, 3.0]], ["fox"])
+    >>> day1 + day2
+    Knowledge of 3 rows x 2 features in 3 classes: cat 1, dog 1, fox 1
+    >>> (day1 + day2) - day1
+    Knowledge of 1 row x 2 features in 1 class: fox 1
+    """
+
+    @classmethod
+    def zero(cls, signature: Signature, anchor: NDArray[np.float64] | None = None) -> Knowledge:
+        """Knowledge of no rows, which adds nothing to any other on the same terms.
+
+        >>> import mergesvm as ms
+        >>> ms.Knowledge.zero(ms.Signature("identity", 2))
+        Knowledge of 0 rows x 2 features in 0 classes
+        """
+        empty = np.zeros((0, signature.width))
+        return cls(signature, np.zeros(signature.width) if anchor is None else anchor, sums=empty, peaks=empty.copy())
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The classes, sorted, as an array."""
+        return label_array(self.labels)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the sums take."""
+        return sum(array.nbytes for array in (self.anchor, self.rows, self.counts, self.sums, self.peaks, *self.grams))
+
+    def __add__(self, other: object) -> Knowledge:
+        return merge([self, other]) if isinstance(other, Knowledge) else NotImplemented
+
+    def __radd__(self, other: object) -> Knowledge:
+        # So that sum(pieces), which begins with 0, works as one expects.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __sub__(self, other: object) -> Knowledge:
+        return subtract(self, other) if isinstance(other, Knowledge) else NotImplemented
+
+    def about(self, anchor: Any = None) -> Knowledge:
+        """The same knowledge about another anchor, by default about the mean of all rows.
+
+        >>> import mergesvm as ms
+        >>> k = ms.learn([[1.0], [3.0]], ["a", "b"])
+        >>> k.about().anchor, k.about([1.0]).sums.tolist()
+        (array([2.]), [[0.0], [2.0]])
+        """
+        if anchor is None:
+            total = self.counts.sum()
+            anchor = self.anchor + self.sums.sum(axis=0) / total if total > 0 else self.anchor
+        point = np.array(anchor, dtype=np.float64)
+        if point.shape != (self.width,) or not np.isfinite(point).all():
+            raise ParameterError(f"An anchor is {self.width} finite numbers, one a feature, not {anchor!r}.")
+        return reanchor(self, point)
+
+    def select(self, features: Sequence[Any]) -> Knowledge:
+        """Knowledge of some features only: names, positions, or a mask; in the order given.
+
+        >>> import mergesvm as ms
+        >>> k = ms.learn([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], ["a", "b"], feature_names=["x", "y", "z"])
+        >>> k.select(features=["z", "x"]).signature.names
+        ('z', 'x')
+        """
+        return select(self, features)
+
+    def only(self, classes: Iterable[Label]) -> Knowledge:
+        """Knowledge of some classes only.
+
+        >>> import mergesvm as ms
+        >>> k = ms.learn([[1.0], [2.0], [3.0]], ["a", "b", "c"])
+        >>> k.only(["a", "c"]).classes
+        array(['a', 'c'], dtype='<U1')
+        """
+        return only(self, classes)
+
+    def join(self, groups: Mapping[Label, Iterable[Label]]) -> Knowledge:
+        """Knowledge in which several classes have become one: the new name, and the classes it takes in.
+
+        >>> import mergesvm as ms
+        >>> k = ms.learn([[1.0], [2.0], [3.0]], ["c", "C", "d"])
+        >>> k.join({"C": ["c", "C"]})
+        Knowledge of 3 rows x 1 feature in 2 classes: C 2, d 1
+        """
+        return join(self, groups)
+
+    def __repr__(self) -> str:
+        def many(number: int, noun: str, plural: str) -> str:
+            return f"{number:,} {noun if number == 1 else plural}"
+
+        shown = [f"{label} {rows:,}" for label, rows in list(zip(self.labels, self.rows.tolist(), strict=True))[:10]]
+        more = ["..."] if len(self.labels) > 10 else []
+        size = f"{many(int(self.rows.sum()), 'row', 'rows')} x {many(self.width, 'feature', 'features')}"
+        form = "" if self.per_class else ", pooled"
+        classes = ": " + ", ".join(shown + more) if shown else ""
+        return f"Knowledge of {size} in {many(len(self.labels), 'class', 'classes')}{form}{classes}"

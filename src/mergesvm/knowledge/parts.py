@@ -1,0 +1,123 @@
+"""Knowledge of a part: some features, some classes, or classes joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.labels import Label
+from mergesvm.errors import FormError, ParameterError
+from mergesvm.knowledge.algebra import Piece, merge
+from mergesvm.knowledge.sums import Sums
+
+
+def select(knowledge: Piece, features: Sequence[Any]) -> Piece:
+    """Knowledge of some features: the sub-vectors and sub-matrices."""
+    at = _positions(knowledge, features)
+    names = knowledge.signature.names
+    return replace(
+        knowledge,
+        signature=replace(
+            knowledge.signature, width=len(at), names=None if names is None else tuple(names[i] for i in at)
+        ),
+        anchor=knowledge.anchor[at],
+        sums=knowledge.sums[:, at],
+        grams=tuple(gram[np.ix_(at, at)] for gram in knowledge.grams),
+        peaks=knowledge.peaks[:, at],
+    )
+
+
+def only(knowledge: Piece, classes: Iterable[Label]) -> Piece:
+    """Knowledge of some classes; nothing is copied but the counts and sums."""
+    wanted = set(classes)
+    _check_known(knowledge, wanted)
+    if not knowledge.per_class and wanted != set(knowledge.labels):
+        raise FormError(
+            "The pooled form cannot tell the classes apart again. Learn with per_class=True to choose classes later."
+        )
+    at = [index for index, label in enumerate(knowledge.labels) if label in wanted]
+    return replace(
+        knowledge,
+        labels=tuple(knowledge.labels[index] for index in at),
+        rows=knowledge.rows[at],
+        counts=knowledge.counts[at],
+        sums=knowledge.sums[at],
+        grams=tuple(knowledge.grams[index] for index in at) if knowledge.per_class else knowledge.grams,
+        peaks=knowledge.peaks[at] if knowledge.per_class else knowledge.peaks,
+    )
+
+
+def join(knowledge: Piece, groups: Mapping[Label, Iterable[Label]]) -> Piece:
+    """Knowledge in which classes have become one: joining is adding."""
+    taken: dict[Label, Label] = {}
+    for name, members in groups.items():
+        members = list(members)
+        _check_known(knowledge, set(members))
+        for member in members:
+            if taken.setdefault(member, name) != name:
+                raise ParameterError(f"Class {member!r} cannot join both {taken[member]!r} and {name!r}.")
+    for name in groups:
+        if name in knowledge.labels and name not in taken:
+            raise ParameterError(
+                f"Class {name!r} exists and is not among those joined under its name. Add it to the list, or choose "
+                f"another name."
+            )
+    renamed = [taken.get(label, label) for label in knowledge.labels]
+    kinds = {type(label) for label in renamed}
+    if len(kinds) > 1:
+        raise ParameterError(
+            f"Joined classes need names of the same kind as the others, not {', '.join(map(repr, groups))} among "
+            f"{', '.join(map(repr, knowledge.labels))}."
+        )
+    if not knowledge.per_class:
+        return _join_pooled(knowledge, renamed)
+    pieces = [
+        replace(only(knowledge, [label]), labels=(name,)) for label, name in zip(knowledge.labels, renamed, strict=True)
+    ]
+    return merge(pieces) if pieces else knowledge
+
+
+def _join_pooled(knowledge: Piece, renamed: list[Label]) -> Piece:
+    labels = tuple(sorted(set(renamed)))
+    indicator = np.array([[name == label for name in renamed] for label in labels], dtype=np.int64)
+    return replace(
+        knowledge,
+        labels=labels,
+        rows=indicator @ knowledge.rows,
+        counts=indicator @ knowledge.counts,
+        sums=indicator @ knowledge.sums,
+    )
+
+
+def _check_known(knowledge: Sums, wanted: set[Label]) -> None:
+    unknown = [label for label in wanted if label not in knowledge.labels]
+    if unknown:
+        known = ", ".join(repr(label) for label in knowledge.labels) or "none"
+        raise ParameterError(f"Class {unknown[0]!r} is not known. Known classes: {known}.")
+
+
+def _positions(knowledge: Sums, features: Sequence[Any]) -> NDArray[np.intp]:
+    wanted = list(features)
+    names, width = knowledge.signature.names, knowledge.width
+    if not wanted:
+        raise ParameterError("Select at least one feature.")
+    if len(wanted) == width and all(isinstance(item, (bool, np.bool_)) for item in wanted):
+        return np.flatnonzero(wanted)
+    at = []
+    for item in wanted:
+        if isinstance(item, str):
+            if names is None or item not in names:
+                known = "none, select by position" if names is None else ", ".join(repr(name) for name in names)
+                raise ParameterError(f"Feature {item!r} is not known. Known names: {known}.")
+            at.append(names.index(item))
+        elif isinstance(item, (int, np.integer)) and not isinstance(item, bool) and -width <= item < width:
+            at.append(int(item) % width)
+        else:
+            raise ParameterError(f"Feature {item!r} is neither a name nor a position below {width}.")
+    if len(set(at)) < len(at):
+        raise ParameterError(f"Features may be selected only once each, not as in {wanted!r}.")
+    return np.array(at, dtype=np.intp)

@@ -1,0 +1,72 @@
+"""What two pieces of knowledge must share before they may be added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mergesvm.data.labels import Label
+from mergesvm.errors import SignatureError
+
+ClassWeights = tuple[tuple[Label, float], ...]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The terms on which sums are kept.
+
+    Attributes
+    ----------
+    features : str
+        Fingerprint of the feature map.
+    width : int
+        Number of features.
+    names : tuple of str or None
+        Names of the features.
+    per_class : bool
+        Whether every class has a Gram matrix of its own, or all share one pooled matrix.
+    class_weights : tuple of (label, weight)
+        Weights fixed at learning, in the pooled form only.
+    labels : str or None
+        The kind of the labels; None as long as none has been seen.
+    """
+
+    features: str
+    width: int
+    names: tuple[str, ...] | None = None
+    per_class: bool = True
+    class_weights: ClassWeights = ()
+    labels: str | None = None
+
+    def joined(self, other: Signature, verb: str = "add", preposition: str = "to") -> Signature:
+        """The signature of both together, or an error that names what differs on either side.
+
+        >>> Signature("identity", 2).joined(Signature("identity", 3))
+        Traceback (most recent call last):
+        ...
+        mergesvm.errors.SignatureError: Cannot add knowledge of 3 features to knowledge of 2 features. ...
+        """
+        mine, theirs = self._sayings(), other._sayings()
+        for key in mine:
+            if mine[key] != theirs[key] and not (key == "labels" and None in (self.labels, other.labels)):
+                raise SignatureError(
+                    f"Cannot {verb} knowledge of {theirs[key]} {preposition} knowledge of {mine[key]}. "
+                    f"Learn both pieces on the same terms."
+                )
+        return replace(self, labels=self.labels or other.labels)
+
+    def _sayings(self) -> dict[str, str]:
+        names = "features without names" if self.names is None else f"features named {_listed(self.names)}"
+        form = "the class-wise form" if self.per_class else "the pooled form"
+        weights = ", ".join(f"{label!r}: {weight}" for label, weight in self.class_weights)
+        return {
+            "features": f"features {self.features}",
+            "width": f"{self.width} features",
+            "names": names,
+            "form": form + (f" with class weights {{{weights}}}" if weights else ""),
+            "labels": f"{self.labels} labels",
+        }
+
+
+def _listed(names: tuple[str, ...], most: int = 12) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

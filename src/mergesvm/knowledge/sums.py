@@ -1,0 +1,71 @@
+"""The sums themselves, and the terms on which they are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.labels import Label
+from mergesvm.knowledge.signature import Signature
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sums:
+    """Counts, sums and Gram matrices by class; immutable, with read-only arrays that pieces may share.
+
+    Attributes
+    ----------
+    signature : Signature
+        What other knowledge must share to be added.
+    anchor : array of shape (width,)
+        The point about which sums are kept.
+    labels : tuple
+        The classes as Python values, sorted. :attr:`classes` has them as an array.
+    rows : array of int, shape (classes,)
+        How many rows of positive weight each class has had.
+    counts : array of shape (classes,)
+        The sum of their weights.
+    sums : array of shape (classes, width)
+    grams : tuple of arrays of shape (width, width)
+        One a class; in the pooled form one in all.
+    peaks : array of shape (grams, width)
+        The largest diagonal of each Gram matrix from which something was subtracted, zero if nothing was: the
+        measure of how far rounding may have gone.
+    precision : {"float64", "float32"}
+        In which precision products were formed.
+    """
+
+    signature: Signature
+    anchor: NDArray[np.float64]
+    labels: tuple[Label, ...] = ()
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    counts: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    grams: tuple[NDArray[np.float64], ...] = ()
+    peaks: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    precision: str = "float64"
+
+    def __post_init__(self) -> None:
+        for array in (self.anchor, self.rows, self.counts, self.sums, self.peaks, *self.grams):
+            array.flags.writeable = False
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return self.signature.width
+
+    @cached_property
+    def pooled_gram(self) -> NDArray[np.float64]:
+        """The Gram matrix of all classes together."""
+        total = np.zeros((self.width, self.width))
+        for gram in self.grams:
+            total += gram
+        return total if self.per_class else self.grams[0]
+
+    @property
+    def per_class(self) -> bool:
+        """Whether each class has a Gram matrix of its own."""
+        return self.signature.per_class

@@ -1,0 +1,86 @@
+"""Planes that score rows: what all linear models have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mergesvm.data import as_rows, label_array, spans
+from mergesvm.data.labels import Label
+from mergesvm.engines import Threads
+from mergesvm.errors import DataError
+from mergesvm.knowledge import Knowledge
+from mergesvm.solvers import Solution
+
+BLOCK_BYTES = 2**21
+"""Rows are scored so many bytes at a time."""
+
+SMALL = 1e7
+"""With fewer products than this, threads take longer to start than to save."""
+
+
+class Planes:
+    """Separating planes of one or more binary problems, and the classes they tell apart.
+
+    Attributes
+    ----------
+    classes_ : array of shape (classes,)
+    coef_ : array of shape (problems, features)
+    intercept_ : array of shape (problems,)
+        Such that the scores are ``X @ coef_.T + intercept_``. They are computed about :attr:`anchor_` instead, where
+        they keep their digits however far the features are from the origin.
+    anchor_ : array of shape (features,)
+    feature_names_ : tuple of str or None
+    solver_ : str
+        The solver used, "cholesky" or "eigh"; the latter if any of the problems needed it.
+    """
+
+    def __init__(self, knowledge: Knowledge, solution: Solution) -> None:
+        self.labels: tuple[Label, ...] = knowledge.labels
+        self.classes_ = label_array(knowledge.labels)
+        self.anchor_ = knowledge.anchor
+        self.feature_names_ = knowledge.signature.names
+        self.coef_ = solution.coefs
+        self.solver_ = "eigh" if "eigh" in solution.solvers else "cholesky"
+        self.intercept_ = solution.offsets - solution.coefs @ knowledge.anchor
+        self._offsets = solution.offsets
+
+    def scores(self, X: Any) -> NDArray[np.float64]:
+        """Scores of all rows in all binary problems, (rows, problems), computed block by block."""
+        rows = as_rows(X)
+        width = self.coef_.shape[1]
+        if rows.width != width:
+            raise DataError(f"X has {rows.width} features, but the model was learned from {width} features.")
+        if rows.names is not None and self.feature_names_ is not None and rows.names != self.feature_names_:
+            at = next(
+                i for i, pair in enumerate(zip(rows.names, self.feature_names_, strict=True)) if pair[0] != pair[1]
+            )
+            raise DataError(
+                f"Column {at} of X is named {rows.names[at]!r}, but the model was learned with "
+                f"{self.feature_names_[at]!r} there. Bring the columns into the order of model.feature_names_."
+            )
+        scores = np.empty((rows.n_rows, len(self.coef_)))
+        anchored = bool(self.anchor_.any())
+        planes = np.ascontiguousarray(self.coef_.T)
+
+        def run(span: tuple[int, int]) -> None:
+            block = rows.block(*span)
+            out = scores[slice(*span)]
+            with np.errstate(all="ignore"):
+                if sparse.issparse(block):
+                    out[:] = block @ planes + self.intercept_
+                else:
+                    near = block - self.anchor_ if anchored else block.astype(np.float64, copy=False)
+                    np.matmul(near, planes, out=out)
+                    out += self._offsets
+
+        blocks = list(spans(rows.n_rows, max(256, BLOCK_BYTES // (8 * width))))
+        small = rows.n_rows * width * len(self.coef_) < SMALL
+        (Threads(1) if small else Threads()).map(run, blocks)
+        if not np.isfinite(scores).all():
+            rows.check_finite("before predicting")
+            raise DataError("Input X has values too large to be scored. Rescale the columns.")
+        return scores

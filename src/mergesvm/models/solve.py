@@ -1,0 +1,87 @@
+"""From knowledge to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from mergesvm.engines import Threads
+from mergesvm.errors import KnowledgeError, ParameterError
+from mergesvm.knowledge import Knowledge
+from mergesvm.models.linear import LinearModel
+from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.models.votes import TIE_RULES
+from mergesvm.solvers import class_moments, one_vs_one, one_vs_rest, side_moments, solve_problems
+from mergesvm.solvers.soundness import check_sound
+
+
+def solve(
+    knowledge: Knowledge,
+    C: float = 1.0,
+    class_weight: Mapping[Any, float] | str | None = None,
+    multiclass: str = "ovr",
+    standardize: bool = False,
+    *,
+    penalize_intercept: bool = True,
+    ties: str = "recount",
+    n_jobs: int | None = None,
+) -> LinearModel | PairwiseModel:
+    """Solve knowledge into a model. No data are needed, so it can be done again on other terms at any time.
+
+    Parameters
+    ----------
+    knowledge : Knowledge
+    C : float
+        Weight of the errors against that of the coefficients. Larger follows the data more closely.
+    class_weight : {None, "inverse", "complement", "balanced"} or mapping of class to weight
+        Weights against imbalance, by the counts of the two sides of each binary problem: 1/n_c, n_other/n, or
+        n/(2 n_c). They have the same ratio between the sides and differ in the scale of C. A mapping is used as given.
+    multiclass : {"ovr", "ovo"}
+        Each class against all others, or each pair of classes by itself. With two classes they are the same.
+    standardize : bool
+        Penalise the coefficients of features about their mean and in units of their standard deviation.
+    penalize_intercept : bool
+        True as in the papers, False as in scikit-learn's ridge classifier.
+    ties : {"recount", "sequential", "margin"}
+        What decides between classes with as many votes, one-vs-one.
+    n_jobs : int, optional
+        Number of threads; one a core by default.
+
+    Examples
+    --------
+    >>> import mergesvm as ms
+    >>> k = ms.learn([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> ms.solve(k, C=100.0).coef_.round(2), ms.solve(k, C=0.01).coef_.round(2)
+    (array([[-0.79]]), array([[-0.04]]))
+    """
+    if not isinstance(C, Real) or not 0 < C < np.inf:
+        raise ParameterError(f"C has to be a positive number, not {C!r}.")
+    if multiclass not in ("ovr", "ovo"):
+        raise ParameterError(f"multiclass has to be 'ovr' (one-vs-rest) or 'ovo' (one-vs-one), not {multiclass!r}.")
+    if ties not in TIE_RULES:
+        raise ParameterError(f"ties has to be one of {', '.join(map(repr, TIE_RULES))}, not {ties!r}.")
+    if not knowledge.labels:
+        raise KnowledgeError(
+            "There is nothing to solve: the knowledge is of no rows, or of rows of weight zero only. "
+            "Learn or merge some first."
+        )
+    check_sound(knowledge)
+    # Two classes are one pair, and one against the rest.
+    in_pairs = multiclass == "ovo" and len(knowledge.labels) > 2
+    problems = (one_vs_one if in_pairs else one_vs_rest)(knowledge, class_weight)
+    solution = solve_problems(
+        knowledge,
+        problems,
+        float(C),
+        standardize=standardize,
+        penalize_intercept=penalize_intercept,
+        engine=Threads(n_jobs),
+    )
+    if in_pairs:
+        return PairwiseModel(knowledge, solution, side_moments(knowledge, problems, solution), ties)
+    if len(knowledge.labels) > 2:
+        return LinearModel(knowledge, solution, class_moments(knowledge, solution))
+    return LinearModel(knowledge, solution, side_moments(knowledge, problems, solution))

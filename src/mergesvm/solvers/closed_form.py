@@ -1,0 +1,163 @@
+"""The weighted proximal SVM in closed form, for many binary problems at once."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.engines import Threads
+from mergesvm.errors import KnowledgeError
+from mergesvm.knowledge import Knowledge
+from mergesvm.solvers.factor import factorise
+from mergesvm.solvers.problems import Problems
+
+WIDE = 2048
+"""From this width on a single factorisation is worth more than one thread."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Separating planes: the score of problem p is ``coefs[p] . (x - anchor) + offsets[p]``.
+
+    Attributes
+    ----------
+    coefs : array of shape (problems, features)
+    offsets : array of shape (problems,)
+        The score at the anchor. Taken there, and not at the origin, it keeps its digits when features are far off.
+    solvers : tuple of str
+        The solver of each problem.
+    """
+
+    coefs: NDArray[np.float64]
+    offsets: NDArray[np.float64]
+    solvers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The coordinates in which coefficients are penalised: (x - origin) / scale."""
+
+    origin: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, knowledge: Knowledge, standardize: bool) -> Frame:
+        """The features as they are, or about their mean and in units of their standard deviation."""
+        if not standardize:
+            return cls(np.zeros(knowledge.width), np.ones(knowledge.width))
+        count = knowledge.counts.sum()
+        mean = knowledge.sums.sum(axis=0) / count
+        square = np.sum([gram.diagonal() for gram in knowledge.grams], axis=0) / count
+        variance = square - mean**2
+        # A constant feature has no variance but rounding, and stays as it is, as in scikit-learn's StandardScaler.
+        rounding = 64 * np.finfo(np.float64).eps
+        origin = knowledge.anchor + mean
+        constant = variance <= np.maximum(rounding * square, (rounding * origin) ** 2)
+        return cls(origin, np.sqrt(np.where(constant, 1.0, variance)))
+
+    def scaled(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A Gram matrix in these units, in place."""
+        if (self.scale != 1).any():
+            matrix /= self.scale
+            matrix /= self.scale[:, None]
+        return matrix
+
+
+def solve_problems(
+    knowledge: Knowledge,
+    problems: Problems,
+    C: float,
+    *,
+    standardize: bool = False,
+    penalize_intercept: bool = True,
+    engine: Threads | None = None,
+) -> Solution:
+    """Solve binary problems; those with the same weights share one factorisation.
+
+    For weights omega and signs y the plane minimises ::
+
+        1/2 (|w|^2 + b^2) + C/2 sum_i omega_i (1 - y_i (w.x_i + b))^2
+
+    About the weighted mean of the rows of the problem the intercept separates from w: with centred sums S and t,
+    (I/C + S) w = t. The penalty on b, which is the intercept at the origin, is a rank-one term and enters by
+    Sherman-Morrison; without it (``penalize_intercept=False``) that step is left out.
+
+    >>> import mergesvm as ms
+    >>> from mergesvm.solvers import one_vs_rest, solve_problems
+    >>> k = ms.learn([[-1.0], [1.0]], ["a", "b"])
+    >>> solve_problems(k, one_vs_rest(k), C=0.5).coefs
+    array([[0.5]])
+    """
+    frame = Frame.of(knowledge, standardize)
+    groups: dict[bytes, list[int]] = {}
+    for problem, weights in enumerate(problems.weights):
+        groups.setdefault(weights.tobytes(), []).append(problem)
+    members = list(groups.values())
+
+    def run(group: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
+        weights = problems.weights[group[0]]
+        return _solve_alike(knowledge, weights, problems.signs[group], C, frame, penalize_intercept)
+
+    coefs, offsets = np.empty((len(problems), knowledge.width)), np.empty(len(problems))
+    solvers = [""] * len(problems)
+    engine = engine or Threads()
+    # Threads of BLAS gain little on matrices of this size, and go on spinning into the work that follows.
+    with engine.single_threaded_blas() if knowledge.width < WIDE else nullcontext():
+        results = engine.map(run, members)
+    for group, (w, b, solver) in zip(members, results, strict=True):
+        coefs[group], offsets[group] = w, b
+        for problem in group:
+            solvers[problem] = solver
+    return Solution(coefs, offsets, tuple(solvers))
+
+
+def _solve_alike(
+    knowledge: Knowledge,
+    weights: NDArray[np.float64],
+    signs: NDArray[np.float64],
+    C: float,
+    frame: Frame,
+    penalize_intercept: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
+    """Coefficients and offsets at the anchor of problems with the same weights and different signs."""
+    counts = weights * knowledge.counts
+    count = counts.sum()
+    if not count > 0:
+        raise KnowledgeError("All classes of a problem weigh nothing. Give at least one class a positive weight.")
+    mean = weights @ knowledge.sums / count
+    system = frame.scaled(_centred_gram(knowledge, weights, count, mean))
+    system[np.diag_indices_from(system)] += 1 / C
+    solve, solver = factorise(system)
+
+    balance = signs @ counts
+    right = ((signs * weights) @ knowledge.sums - balance[:, None] * mean) / frame.scale
+    w = solve(right.T).T
+    at_mean = balance / count
+    if penalize_intercept:
+        # The intercept at the origin of the frame is u.z with u = [-g; 1]: the penalty adds u u'/C to the system.
+        g = (knowledge.anchor + mean - frame.origin) / frame.scale
+        q = solve(g)
+        pull = (at_mean - w @ g) / (C + g @ q + 1 / count)
+        w = w + pull[:, None] * q
+        at_mean = at_mean - pull / count
+    w = w / frame.scale
+    return w, at_mean - w @ mean, solver
+
+
+def _centred_gram(
+    knowledge: Knowledge, weights: NDArray[np.float64], count: float, mean: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The weighted sum of the Gram matrices about the weighted mean."""
+    total = np.outer(mean, -count * mean)
+    if (weights == 1).all():
+        total += knowledge.pooled_gram
+        return total
+    for weight, gram in zip(weights, knowledge.grams, strict=True):
+        if weight == 1:
+            total += gram
+        elif weight:
+            total += weight * gram
+    return total
