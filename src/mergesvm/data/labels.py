@@ -30,7 +30,8 @@ class Labels:
 
     Attributes
     ----------
-    kind : {"text", "whole number", "decimal", "boolean"}
+    kind : {"text", "whole number", "decimal", "boolean"} or None
+        None where no row counts.
     classes : tuple
         The different labels, sorted.
     codes : array of int
@@ -38,7 +39,7 @@ class Labels:
         How many rows each class has.
     """
 
-    kind: str
+    kind: str | None
     classes: tuple[Label, ...]
     codes: NDArray[np.signedinteger[Any]]
     rows: NDArray[np.int64]
@@ -54,7 +55,7 @@ class Labels:
         if array.dtype.kind in "biuf":
             found = _encode_by_table(array, counts)
             if found is not None:
-                return cls(_KINDS[array.dtype.kind], *found)
+                return cls(_KINDS[array.dtype.kind] if found[0] else None, *found)
         return cls(*_encode_by_dictionary(array, counts))
 
 
@@ -127,7 +128,7 @@ def _offsets(chunk: NDArray[Any], low: int) -> NDArray[np.intp]:
 
 def _encode_by_dictionary(
     array: NDArray[Any], counts: NDArray[np.bool_] | None
-) -> tuple[str, tuple[Label, ...], NDArray[np.signedinteger[Any]], NDArray[np.int64]]:
+) -> tuple[str | None, tuple[Label, ...], NDArray[np.signedinteger[Any]], NDArray[np.int64]]:
     first_row: dict[Any, int] = {}
     numbers = np.empty(len(array), dtype=np.int32)
     for start, stop in spans(len(array), CHUNK):
@@ -153,7 +154,7 @@ def _encode_by_dictionary(
     table = np.empty(len(values) + 1, dtype=_code_type(len(values)))
     table[ranking] = np.arange(len(values))
     table[-1] = -1  # where the row does not count
-    kind = next(iter(kinds), "whole number")
+    kind = next(iter(kinds), None)
     rows = np.bincount(numbers[numbers >= 0], minlength=len(values)).astype(np.int64)
     return kind, tuple(_plain(values[i]) for i in ranking), table[numbers], rows[ranking]
 

@@ -18,6 +18,10 @@ WIDE = 2048
 """From this width on a single factorisation is worth more than one thread."""
 
 
+SMALL = 1e7
+"""With fewer products than this, threads take longer to start than to save."""
+
+
 @dataclass(frozen=True)
 class Solution:
     """Separating planes: the score of problem p is ``coefs[p] . (x - anchor) + offsets[p]``.
@@ -103,7 +107,8 @@ def solve_problems(
 
     coefs, offsets = np.empty((len(problems), knowledge.width)), np.empty(len(problems))
     solvers = [""] * len(problems)
-    engine = engine or Threads()
+    if engine is None or len(members) * knowledge.width**3 < SMALL:
+        engine = Threads(1)
     # Threads of BLAS gain little on matrices of this size, and go on spinning into the work that follows.
     with engine.single_threaded_blas() if knowledge.width < WIDE else nullcontext():
         results = engine.map(run, members)

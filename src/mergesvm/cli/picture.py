@@ -1,0 +1,57 @@
+"""The picture of the demonstration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+
+KINDS = (".png", ".svg", ".pdf")
+
+
+def save_picture(
+    path: Path,
+    rows: Sequence[int],
+    merged: Sequence[float],
+    alone: Sequence[Sequence[float]],
+    difference: Sequence[float],
+    strengths: Sequence[float],
+    grid: Mapping[str, Sequence[float]],
+) -> bool:
+    """Draw what happened and save it as a whole or not at all; False if matplotlib is not installed."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        return False
+    figure = Figure(figsize=(15, 4.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    learning, exactness, solving = figure.subplots(1, 3)
+
+    learning.plot(rows, np.array(alone), color="0.7", label=["each node alone"] + ["_"] * (len(alone[0]) - 1))
+    learning.plot(rows, merged, "o-", color="tab:blue", label="merged")
+    learning.set(title="Learn in parallel, merge", xlabel="rows so far", ylabel="test accuracy")
+    learning.legend()
+
+    floor = np.finfo(np.float64).eps
+    exactness.semilogy(rows, np.maximum(difference, floor), "o-", color="tab:green")
+    exactness.axhline(1e-9, color="tab:red", linestyle="--", label="promised: 1e-9")
+    exactness.set(title="Merged against batch training", xlabel="rows so far", ylabel="largest difference of scores")
+    exactness.legend()
+
+    for name, scores in grid.items():
+        style = "--" if "no weights" in name else "-"
+        solving.semilogx(strengths, scores, style, marker="o", label=name)
+    solving.set(title="Solved again with no data", xlabel="C", ylabel="balanced test accuracy")
+    solving.legend()
+
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        figure.savefig(temporary, format=path.suffix.lstrip("."), dpi=110)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import mergesvm as ms
+from mergesvm import MergeSVC
+from reference import blobs
+
+
+@parametrize_with_checks(
+    [
+        MergeSVC(),
+        MergeSVC(multiclass="ovo"),
+        MergeSVC(class_weight="complement", standardize=True),
+        MergeSVC(penalize_intercept=False, per_class=False),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def data():
+    return blobs(seed=20, n=600, d=5, classes=3, offset=20.0)
+
+
+def assert_same_model(one, other, X):
+    np.testing.assert_array_equal(one.classes_, other.classes_)
+    np.testing.assert_allclose(one.model_.scores(X), other.model_.scores(X), atol=1e-10)
+
+
+def test_slices_give_the_batch_model(data):
+    X, y = data
+    order = np.argsort(y)  # classes come one after another
+    sliced = MergeSVC(C=3.0)
+    for part in np.array_split(order, 7):
+        sliced.partial_fit(X[part], y[part])
+    assert_same_model(sliced, MergeSVC(C=3.0).fit(X, y), X)
+
+
+def test_a_slice_may_come_as_a_table_a_sparse_array_or_with_weights(data):
+    X, y = data
+    sliced = MergeSVC().fit(X[:200], y[:200])
+    sliced.partial_fit(sparse.csr_array(X[200:400]), y[200:400])
+    sliced.partial_fit(X[400:].tolist(), y[400:].tolist(), sample_weight=np.ones(200))
+    assert_same_model(sliced, MergeSVC().fit(X, y), X)
+
+
+def test_forgotten_rows_leave_no_trace(data):
+    X, y = data
+    machine = MergeSVC(multiclass="ovo").fit(X, y).forget(X[:100], y[:100])
+    assert_same_model(machine, MergeSVC(multiclass="ovo").fit(X[100:], y[100:]), X)
+
+
+def test_a_class_can_be_forgotten(data):
+    X, y = data
+    machine = MergeSVC().fit(X, y).forget(X[y == 1], y[y == 1])
+    assert machine.classes_.tolist() == [0, 2]
+    assert_same_model(machine, MergeSVC().fit(X[y != 1], y[y != 1]), X)
+
+
+def test_everything_can_be_forgotten_and_learned_anew(data):
+    X, y = data
+    machine = MergeSVC().fit(X, y).forget(X, y)
+    with pytest.raises(ms.errors.KnowledgeError, match="nothing to solve"):
+        machine.predict(X)
+    assert_same_model(machine.partial_fit(X, y), MergeSVC().fit(X, y), X)
+
+
+def test_merged_machines_are_the_batch_machine(data):
+    X, y = data
+    here, there = MergeSVC().fit(X[:250], y[:250]), MergeSVC().fit(X[250:], y[250:])
+    before = here.coef_
+    both = here + there
+    assert both is not here
+    np.testing.assert_array_equal(here.coef_, before)
+    assert_same_model(both, MergeSVC().fit(X, y), X)
+    assert_same_model(here.merge(there), both, X)
+    with pytest.raises(TypeError):
+        here + 1
+
+
+def test_resolving_is_fitting_on_other_terms(data):
+    X, y = data
+    machine = MergeSVC().fit(X, y)
+    for terms in ({"C": 0.01}, {"class_weight": "balanced"}, {"multiclass": "ovo"}, {"standardize": True}):
+        machine.resolve(**terms)
+        assert_same_model(machine, MergeSVC(**machine.get_params()).fit(X, y), X)
+    assert machine.get_params()["C"] == 0.01
+
+
+def test_a_failure_changes_nothing(data):
+    X, y = data
+    machine = MergeSVC().fit(X, y)
+    before, parameters = machine.decision_function(X), machine.get_params()
+    with pytest.raises(ms.errors.SubtractionError):
+        machine.forget(X, np.where(y == 0, 9, y))
+    with pytest.raises(ms.errors.ParameterError):
+        machine.resolve(C=-1)
+    with pytest.raises(ms.errors.ParameterError, match="'precision' cannot be changed without data"):
+        machine.resolve(precision="float32")
+    with pytest.raises(ms.errors.DataError):
+        machine.partial_fit(np.full((1, 5), np.nan), [0])
+    with pytest.raises(ValueError, match="4 features"):
+        machine.partial_fit(X[:, :4], y)
+    with pytest.raises(ms.errors.SignatureError, match="text labels"):
+        machine.partial_fit(X, y.astype(str))
+    with pytest.raises(ms.errors.SignatureError):
+        machine.merge(MergeSVC().fit(X[:, :4], y))
+    with pytest.raises(ms.errors.ParameterError, match="Class 2 in y is not among"):
+        machine.partial_fit(X, y, classes=[0, 1])
+    assert machine.get_params() == parameters
+    np.testing.assert_array_equal(machine.decision_function(X), before)
+
+
+def test_it_is_at_home_in_scikit_learn():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    machine = MergeSVC(standardize=True)
+    assert cross_val_score(machine, X, y).mean() > 0.94
+    piped = make_pipeline(StandardScaler(), MergeSVC())
+    search = GridSearchCV(piped, {"mergesvc__C": [0.001, 1.0], "mergesvc__class_weight": [None, "balanced"]}).fit(X, y)
+    assert search.best_score_ > 0.94
+    fitted = machine.fit(X, y)
+    assert fitted.feature_names_in_.tolist() == X.columns.tolist()
+    assert fitted.knowledge_.signature.names == tuple(X.columns)
+    assert fitted.n_features_in_ == 30
+    assert not hasattr(clone(fitted), "knowledge_")
+    assert repr(MergeSVC(C=2.0, multiclass="ovo")) == "MergeSVC(C=2.0, multiclass='ovo')"
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+
+
+def test_names_of_features_are_kept_and_checked():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    machine = MergeSVC().fit(X[:75], y[:75]).partial_fit(X[75:], y[75:])
+    assert_same_model(machine, MergeSVC().fit(X, y), X)
+    with pytest.raises(ValueError, match="feature names"):
+        machine.partial_fit(X.rename(columns={X.columns[0]: "other"}), y)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        machine.predict(X.to_numpy())
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        machine.partial_fit(X.to_numpy(), y)
+
+
+def test_text_labels_come_back_as_they_were():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"], dtype=object)[y]
+    for labels in (names, pd.Series(names, dtype="category"), list(names)):
+        machine = MergeSVC(multiclass="ovo").fit(X, labels)
+        assert set(machine.predict(X)) == {"setosa", "versicolor", "virginica"}
+        assert machine.score(X, list(names)) > 0.95
+
+
+def test_before_fitting_there_is_nothing_to_ask():
+    for ask in ("predict", "predict_proba", "decision_function"):
+        with pytest.raises(NotFittedError):
+            getattr(MergeSVC(), ask)([[1.0]])
+    for ask in ("coef_", "intercept_", "classes_", "model_"):
+        with pytest.raises(NotFittedError):
+            getattr(MergeSVC(), ask)
+    for verb in (lambda m: m.forget([[1.0]], [1]), lambda m: m.resolve(C=1.0), lambda m: m.merge(m), lambda m: m + m):
+        with pytest.raises(NotFittedError):
+            verb(MergeSVC())
+
+
+def test_pooled_class_weights_are_fixed_when_learning(data):
+    X, y = data
+    weights = {0: 1.0, 1: 5.0, 2: 0.5}
+    pooled = MergeSVC(per_class=False, class_weight=weights).fit(X, y)
+    assert_same_model(pooled, MergeSVC(class_weight=weights).fit(X, y), X)
+    assert_same_model(pooled.resolve(C=0.1), MergeSVC(C=0.1, class_weight=weights).fit(X, y), X)
+    with pytest.raises(ms.errors.FormError, match="fixed when learning"):
+        pooled.resolve(class_weight="balanced")
+    with pytest.raises(ms.errors.ParameterError, match="before the counts are known"):
+        MergeSVC(per_class=False, class_weight="balanced").fit(X, y)

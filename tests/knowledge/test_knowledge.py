@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mergesvm as ms
+from mergesvm.errors import FormError, KnowledgeError, ParameterError, SignatureError, SubtractionError
+from reference import assert_same_knowledge, assert_same_scores, blobs
+
+
+@pytest.fixture
+def letters():
+    X, y = blobs(seed=11, n=200, d=4, classes=4, offset=100.0)
+    return X, np.array(list("aAbc"))[y]
+
+
+def test_selected_features_are_those_of_learning_from_them_alone(letters):
+    X, y = letters
+    k = ms.learn(X, y, feature_names=["w", "x", "y", "z"])
+    expected = ms.learn(X[:, [3, 1]], y, feature_names=["z", "x"])
+    for features in (["z", "x"], [3, 1], [-1, -3]):
+        chosen = k.select(features=features)
+        assert chosen.signature == expected.signature
+        assert_same_knowledge(chosen, expected)
+    assert_same_knowledge(k.select([True, False, False, True]), ms.learn(X[:, [0, 3]], y))
+
+
+@pytest.mark.parametrize("bad", [["q"], [4], [-5], [0, 0], [], [1.5], ["w", "w"]])
+def test_features_that_are_not_there_are_refused(letters, bad):
+    with pytest.raises(ParameterError):
+        ms.learn(*letters, feature_names=["w", "x", "y", "z"]).select(bad)
+
+
+def test_some_classes_are_those_of_learning_from_them_alone(letters):
+    X, y = letters
+    inside = np.isin(y, ["a", "c"])
+    chosen = ms.learn(X, y).only(["c", "a"])
+    assert_same_knowledge(chosen, ms.learn(X[inside], y[inside]))
+    with pytest.raises(ParameterError, match=r"Class .q. is not known\. Known classes: 'A', 'a', 'b'"):
+        ms.learn(X, y).only(["q"])
+
+
+@pytest.mark.parametrize("per_class", [True, False])
+def test_joined_classes_are_those_of_learning_with_one_label(letters, per_class):
+    X, y = letters
+    joined = ms.learn(X, y, per_class=per_class).join({"A": ["a", "A"]})
+    expected = ms.learn(X, np.where(y == "a", "A", y), per_class=per_class)
+    assert_same_knowledge(joined, expected)
+    assert_same_scores(joined, expected, X)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"x": ["a"], "y": ["a"]}, "cannot join both 'x' and 'y'"),
+        ({"c": ["a", "b"]}, "'c' exists and is not among those joined"),
+        ({"x": ["q"]}, "Class 'q' is not known"),
+        ({1: ["a"]}, "names of the same kind"),
+    ],
+)
+def test_classes_that_cannot_be_joined_are_refused(letters, groups, message):
+    with pytest.raises(ParameterError, match=message):
+        ms.learn(*letters).join(groups)
+
+
+def test_unlike_pieces_do_not_add_and_both_are_named(letters):
+    X, y = letters
+    k = ms.learn(X, y, feature_names=["w", "x", "y", "z"])
+    unlike = {
+        "2 features to knowledge of 4": ms.learn(X[:, :2], y),
+        "named 'x', 'w', 'y', 'z' to knowledge of features named 'w', 'x'": ms.learn(X, y, feature_names=list("xwyz")),
+        "without names to knowledge of features named": ms.learn(X, y),
+        "pooled form to knowledge of the class-wise": ms.learn(X, y, feature_names=list("wxyz"), per_class=False),
+        "whole number labels to knowledge of text": ms.learn(X, np.arange(200) % 2, feature_names=list("wxyz")),
+    }
+    for message, other in unlike.items():
+        with pytest.raises(SignatureError, match=message):
+            k + other
+        with pytest.raises(SignatureError, match="Cannot subtract"):
+            k - other
+
+
+def test_pooled_pieces_with_other_class_weights_do_not_add(letters):
+    X, y = letters
+    one = ms.learn(X, y, per_class=False, class_weight={"a": 1, "A": 1, "b": 1, "c": 2})
+    other = ms.learn(X, y, per_class=False)
+    with pytest.raises(
+        SignatureError, match=r"pooled form to knowledge of the pooled form with class weights {'A': 1.0"
+    ):
+        one + other
+
+
+def test_more_cannot_be_taken_back_than_was_added(letters):
+    X, y = letters
+    k = ms.learn(X, y)
+    with pytest.raises(
+        SubtractionError, match=r"never learned, or is already gone\. Known classes: 'A', 'a', 'b', 'c'"
+    ):
+        k - ms.learn(X[:1], ["q"])
+    with pytest.raises(SubtractionError, match=r"only [0-9]+ rows"):
+        k - ms.learn(np.vstack([X, X]), np.concatenate([y, y]))
+    with pytest.raises(SubtractionError, match="sample weights with which"):
+        k - ms.learn(X, y, np.full(len(y), 0.5))
+    with pytest.raises(SubtractionError, match="weight"):
+        k - ms.learn(X[:9], y[:9], np.full(9, 1e6))
+    assert_same_knowledge(k, ms.learn(X, y))
+
+
+def test_a_class_of_which_no_row_is_left_is_dropped(letters):
+    X, y = letters
+    rest = ms.learn(X, y) - ms.learn(X[y == "b"], y[y == "b"])
+    assert rest.labels == ("A", "a", "c")
+    assert_same_scores(rest, ms.learn(X[y != "b"], y[y != "b"]), X)
+
+
+def test_the_pooled_form_refuses_what_it_cannot_know(letters):
+    X, y = letters
+    pooled = ms.learn(X, y, per_class=False)
+    with pytest.raises(FormError, match="per_class=True"):
+        pooled.only(["a"])
+    with pytest.raises(FormError, match="One-vs-one needs the Gram matrix of every class"):
+        ms.solve(pooled, multiclass="ovo")
+    with pytest.raises(FormError, match="fixed when learning"):
+        ms.solve(pooled, class_weight="balanced")
+    with pytest.raises(FormError, match="unless per_class=False"):
+        ms.learn(X, y, class_weight={"a": 2.0})
+    with pytest.raises(ParameterError, match="look at 'A'"):
+        ms.learn(X, y, per_class=False, class_weight={"a": 2.0})
+    assert len(pooled.grams) == 1
+    assert pooled.nbytes < ms.learn(X, y).nbytes
+
+
+def test_knowledge_cannot_be_changed(letters):
+    k = ms.learn(*letters)
+    for array in (k.anchor, k.rows, k.counts, k.sums, *k.grams):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+
+
+def test_nothing_to_merge_and_nothing_to_solve_are_said():
+    with pytest.raises(KnowledgeError, match="nothing to merge"):
+        ms.merge([])
+    with pytest.raises(KnowledgeError, match="nothing to solve"):
+        ms.solve(ms.Knowledge.zero(ms.Signature("identity", 3)))
+    assert ms.merge([ms.learn([[1.0]], ["a"])]).labels == ("a",)
+
+
+def test_only_knowledge_adds_to_knowledge(letters):
+    k = ms.learn(*letters)
+    with pytest.raises(TypeError):
+        k + 1
+    with pytest.raises(TypeError):
+        1 + k
+    with pytest.raises(TypeError):
+        k - None
+
+
+def test_an_anchor_is_one_finite_number_a_feature(letters):
+    k = ms.learn(*letters)
+    for bad in ([0.0], [0, 0, 0, np.nan]):
+        with pytest.raises(ParameterError, match="4 finite numbers"):
+            k.about(bad)
+
+
+def test_many_pieces_share_matrices_instead_of_copying_them():
+    pieces = [ms.learn(np.eye(3) + i, [f"class {i}"] * 3, anchor=np.zeros(3)) for i in range(4)]
+    merged = ms.merge(pieces)
+    assert all(np.shares_memory(merged.grams[i], pieces[i].grams[0]) for i in range(4))
+
+
+def test_a_piece_far_from_the_origin_keeps_its_digits():
+    X, y = blobs(seed=12, n=300, d=3, classes=2)
+    k = ms.learn(X + 1e8, y).about()
+    reference = ms.learn((X + 1e8) - 1e8, y).about()
+    np.testing.assert_allclose(k.grams[0], reference.grams[0], atol=1e-6)
+    assert np.abs(k.anchor - 1e8).max() < 10
+
+
+def test_the_representation_says_what_is_known(letters):
+    assert repr(ms.learn([[1.0]], [True])) == "Knowledge of 1 row x 1 feature in 1 class: True 1"
+    assert ", pooled" in repr(ms.learn(*letters, per_class=False))
+    assert repr(ms.learn(np.ones((12, 1)), range(12))).endswith("9 1, ...")

@@ -1,0 +1,130 @@
+"""Whatever the kernel, the sums are those of the formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mergesvm.data import Batch, SparseRows
+from mergesvm.engines import Threads
+from mergesvm.knowledge.loading import load_kernels
+from mergesvm.knowledge.narrow import narrow_sums
+from mergesvm.knowledge.scatter import multiplied_sums, scattered_sums
+from mergesvm.knowledge.wide import wide_sums
+
+
+def narrow(batch, anchor, workers):
+    return narrow_sums(batch, batch.labels.codes, len(batch.labels.classes), anchor, Threads(workers), load_kernels())
+
+
+def wide(batch, anchor, workers):
+    return wide_sums(batch, batch.labels.codes, len(batch.labels.classes), anchor, Threads(workers), "float64")
+
+
+def scattered(batch, anchor, workers):
+    return scattered_sums(batch, batch.labels.codes, len(batch.labels.classes), Threads(workers), load_kernels())
+
+
+def multiplied(batch, anchor, workers):
+    return multiplied_sums(batch, batch.labels.codes, len(batch.labels.classes))
+
+
+def by_formula(X, codes, weights, anchor, n_classes):
+    centred = X.astype(np.float64) - anchor
+    totals = [(weights[codes == c, None] * centred[codes == c]).sum(axis=0) for c in range(n_classes)]
+    grams = [(weights[codes == c, None] * centred[codes == c]).T @ centred[codes == c] for c in range(n_classes)]
+    return np.array(totals), grams
+
+
+def check(kernel, X, y, weights, anchor, workers, tolerance=1e-12):
+    batch = Batch.of(X, y, weights)
+    totals, grams = kernel(batch, anchor, workers)
+    dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    codes = batch.labels.codes
+    given = np.ones(len(codes)) if weights is None else weights
+    expected_totals, expected_grams = by_formula(dense, codes, given, anchor, len(batch.labels.classes))
+    scale = max(1.0, max(np.abs(gram).max() for gram in expected_grams))
+    np.testing.assert_allclose(totals, expected_totals, atol=tolerance * scale)
+    for gram, expected in zip(grams, expected_grams, strict=True):
+        np.testing.assert_allclose(gram, expected, atol=tolerance * scale)
+        np.testing.assert_array_equal(gram, gram.T)
+
+
+@pytest.mark.parametrize("kernel", [narrow, wide])
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1), (7, 3), (300, 4), (5_000, 29), (70_000, 5), (3_000, 130)])
+def test_dense_sums_are_those_of_the_formula(kernel, workers, weighted, shape):
+    generator = np.random.default_rng(shape[0])
+    X, y = generator.normal(size=shape) + 3.0, generator.integers(0, 5, shape[0])
+    weights = generator.choice([0.0, 0.25, 2.0], shape[0], p=[0.2, 0.4, 0.4]) if weighted else None
+    if weighted:
+        weights[0] = 1.0
+    check(kernel, X, y, weights, generator.normal(size=shape[1]), workers)
+
+
+@pytest.mark.parametrize("kernel", [narrow, wide])
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int16, np.uint32, np.float16, np.float32, ">f8"])
+def test_any_numeric_type_gives_the_same_sums(kernel, dtype):
+    generator = np.random.default_rng(0)
+    X = np.asfortranarray(generator.integers(0, 2 if dtype is bool else 100, (900, 12)).astype(dtype))
+    check(kernel, X, generator.integers(0, 2, 900), None, np.full(12, 0.5), 2)
+
+
+@pytest.mark.parametrize("kernel", [scattered, multiplied])
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, bool])
+def test_sparse_sums_are_those_of_the_formula(kernel, workers, weighted, dtype):
+    generator = np.random.default_rng(0)
+    X = sparse.random_array((40_000, 60), density=0.05, random_state=generator, format="csr")
+    X = (X > 0.5 if dtype is bool else (10 * X).astype(dtype)).tocsr()
+    y = generator.integers(0, 3, X.shape[0])
+    weights = generator.choice([0.0, 0.25, 2.0], X.shape[0]) if weighted else None
+    assert isinstance(Batch.of(X, y).rows, SparseRows)
+    check(kernel, X, y, weights, np.zeros(60), workers, tolerance=1e-6 if dtype is np.float32 else 1e-12)
+
+
+def test_sparse_rows_with_duplicate_and_unsorted_entries_are_summed():
+    rows, columns = np.array([0, 0, 0, 1, 2]), np.array([3, 1, 3, 0, 2])
+    X = sparse.coo_array((np.array([1.0, 2.0, 4.0, 1.0, 0.0]), (rows, columns)), shape=(3, 40))
+    before = X.copy()
+    for kernel in (scattered, multiplied):
+        check(kernel, X, np.array([0, 0, 1]), None, np.zeros(40), 1)
+    assert (before != X).nnz == 0
+    assert X.nnz == before.nnz
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, bool])
+def test_pixels_are_summed_exactly(dtype):
+    generator = np.random.default_rng(0)
+    top = {np.uint8: 256, np.int8: 128, bool: 2}[dtype]
+    X = generator.integers(0, top, (5_000, 120)).astype(dtype)
+    X[:, 7] = top - 1
+    y = generator.integers(0, 2, 5_000)
+    _, grams = wide(Batch.of(X, y), np.zeros(120), 2)
+    for label, gram in enumerate(grams):
+        members = X[y == label].astype(np.int64)
+        np.testing.assert_array_equal(gram, members.T @ members)
+
+
+def test_columns_that_are_silent_at_first_are_not_lost():
+    generator = np.random.default_rng(0)
+    X, y = np.zeros((6_000, 150)), generator.integers(0, 2, 6_000)
+    X[:, :40] = generator.normal(size=(6_000, 40))
+    X[3_000:, 40:90] = generator.normal(size=(3_000, 50))
+    X[::2, 100], X[1::2, 100] = 1.0, -1.0  # sums to zero, but is not silent
+    X[5_999, 149] = 2.0
+    check(wide, X, y, None, np.zeros(150), 2)
+
+
+def test_float32_products_are_close():
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(20_000, 200)).astype(np.float32), generator.integers(0, 2, 20_000)
+    batch = Batch.of(X, y)
+    _, single = wide_sums(batch, batch.labels.codes, 2, np.zeros(200), Threads(2), "float32")
+    _, double = wide(batch, np.zeros(200), 2)
+    for one, other in zip(single, double, strict=True):
+        difference = np.abs(one - other).max() / np.abs(other).max()
+        assert 0 < difference < 1e-6

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import expit
+from scipy.stats import multivariate_normal
+from sklearn.datasets import load_digits
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+
+import mergesvm as ms
+from reference import blobs
+
+TERMS = [
+    {"multiclass": "ovr"},
+    {"multiclass": "ovo", "ties": "recount"},
+    {"multiclass": "ovo", "ties": "sequential"},
+    {"multiclass": "ovo", "ties": "margin"},
+]
+
+
+@pytest.mark.parametrize("terms", TERMS)
+@pytest.mark.parametrize("classes", [1, 2, 3, 6])
+def test_predictions_decisions_and_probabilities_fit_together(terms, classes):
+    X, y = blobs(seed=classes, n=400, d=3, classes=classes)
+    model = ms.solve(ms.learn(X, y), **terms)
+    predicted, decision, shares = model.predict(X), model.decision_function(X), model.predict_proba(X)
+    if classes > 2:
+        np.testing.assert_array_equal(model.classes_[decision.argmax(axis=1)], predicted)
+    elif classes == 2:
+        np.testing.assert_array_equal(model.classes_[(decision > 0).astype(int)], predicted)
+    else:
+        assert (predicted == 0).all()
+    assert shares.shape == (400, classes)
+    assert (shares >= 0).all()
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    if terms["multiclass"] == "ovr" and classes > 2:
+        np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], predicted)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_probabilities_of_two_normal_classes_are_the_true_ones(class_weight):
+    generator = np.random.default_rng(0)
+    spread = np.array([[1.0, 0.4], [0.4, 2.0]])
+    y = (generator.random(60_000) < 0.15).astype(int)
+    means = np.array([[0.0, 0.0], [1.5, -1.0]])
+    X = generator.multivariate_normal([0, 0], spread, 60_000) + means[y]
+    likelihood = [multivariate_normal(mean, spread).logpdf(X) for mean in means]
+    truth = expit(likelihood[1] - likelihood[0] + np.log(0.15 / 0.85))
+    shares = ms.solve(ms.learn(X, y), class_weight=class_weight).predict_proba(X)[:, 1]
+    assert np.abs(shares - truth).max() < 0.03
+
+
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
+def test_probabilities_tell_more_than_frequencies(multiclass):
+    X, y = load_digits(return_X_y=True)
+    X, held_out, y, truth = train_test_split(X, y, random_state=0, stratify=y)
+    model = ms.solve(ms.learn(X, y), multiclass=multiclass, standardize=True)
+    assert log_loss(truth, model.predict_proba(held_out)) < 0.4
+    assert (model.predict(held_out) == truth).mean() > 0.92
+
+
+@pytest.mark.parametrize("terms", TERMS)
+def test_all_kinds_of_rows_are_scored_alike(terms):
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    X, y = blobs(seed=1, n=3_000, d=4, classes=4, offset=30.0)
+    model = ms.solve(ms.learn(X, y), **terms)
+    expected = model.predict(X)
+    names = list("abcd")
+    frame = pd.DataFrame(X, columns=names)
+    for rows in (X.tolist(), np.asfortranarray(X), frame, pl.DataFrame(frame), pa.table(frame), sparse.csr_array(X)):
+        np.testing.assert_array_equal(model.predict(rows), expected)
+
+
+def test_sparse_rows_are_scored_without_becoming_dense():
+    X = sparse.random_array((2_000, 300), density=0.02, random_state=np.random.default_rng(0), format="csr")
+    y = np.arange(2_000) % 3
+    model = ms.solve(ms.learn(X, y), multiclass="ovo")
+    dense = X.toarray()
+    np.testing.assert_allclose(model.scores(X), dense @ model.coef_.T + model.intercept_, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), model.predict(dense))
+
+
+def test_many_rows_are_scored_block_by_block():
+    X, y = blobs(seed=2, n=50_000, d=3, classes=12)
+    model = ms.solve(ms.learn(X, y), multiclass="ovo")
+    np.testing.assert_array_equal(model.predict(X)[40_000:], model.predict(X[40_000:]))
+    np.testing.assert_allclose(model.scores(X), X @ model.coef_.T + model.intercept_, atol=1e-10)
+
+
+def test_rows_that_do_not_fit_the_model_are_refused():
+    import pandas as pd
+
+    X, y = blobs(n=30, d=2, classes=2)
+    model = ms.solve(ms.learn(pd.DataFrame(X, columns=["x", "y"]), y))
+    with pytest.raises(ms.errors.DataError, match="X has 3 features, but the model was learned from 2"):
+        model.predict(np.ones((2, 3)))
+    with pytest.raises(ms.errors.DataError, match="Column 0 of X is named 'y', but the model was learned with 'x'"):
+        model.predict(pd.DataFrame(X, columns=["y", "x"]))
+    with pytest.raises(ms.errors.DataError, match=r"NaN: row 1, column 0\. Remove or impute missing values before"):
+        model.predict([[0.0, 0.0], [np.nan, 0.0]])
+    with pytest.raises(ms.errors.DataError, match="infinity: row 0, column 1"):
+        model.predict([[0.0, np.inf]])
+    np.testing.assert_array_equal(model.predict(X), model.predict(pd.DataFrame(X, columns=["x", "y"])))
+
+
+def test_models_say_what_they_are():
+    X, y = blobs(n=60, d=2, classes=3)
+    assert repr(ms.solve(ms.learn(X, y))) == "LinearModel of 3 classes x 2 features"
+    pairwise = ms.solve(ms.learn(X, y), multiclass="ovo")
+    assert repr(pairwise) == "PairwiseModel of 3 classes x 2 features, 3 pairs, ties by recount"
+    assert pairwise.pairs_ == [(0, 1), (0, 2), (1, 2)]
