@@ -13,7 +13,7 @@ from scipy import sparse
 
 import mergesvm as ms
 from mergesvm.data import as_rows
-from mergesvm.errors import DataError
+from mergesvm.errors import MergeSVMError
 from reference import assert_same_knowledge
 
 WHOLE = np.random.default_rng(0).integers(0, 5, (700, 3))
@@ -103,6 +103,16 @@ WRONG = {
     "dates": (np.array([["2020-01-01"]], dtype="datetime64[D]"), "dates"),
     "complex": (np.array([[1j]]), "Complex data not supported"),
     "complex frame": (pd.DataFrame({"z": [1j]}), "Complex data not supported: column 'z'"),
+    "text in a list": ([[1.0, 2.0], [3.0, "x"]], r"row 1, column 1 holds 'x'"),
+    "a list in a cell": ([[1.0, 2.0], [3.0, [4]]], r"row 1, column 1 holds \[4\]"),
+    "text further down": (pd.DataFrame({"a": pd.Series([1, 2, "x"], dtype=object)}), "row 2 holds 'x'"),
+    "missing object": (pd.DataFrame({"a": pd.Series([1, None, 3], dtype=object)}), r"NaN: row 1, column 'a'\."),
+    "a name twice": (pd.DataFrame([[1, 2]], columns=["a", "a"]), "'a' occurs more than once"),
+    "a name twice in arrow": (pa.table([[1], [2]], names=["a", "a"]), "'a' occurs more than once"),
+    "masked": (np.ma.masked_array(np.eye(2), [[0, 0], [1, 0]]), r"NaN: row 1, column 0\."),
+    "sparse vector": (sparse.coo_array(np.ones(3)), "Expected 2D array"),
+    "beyond any float": (np.array([[10**400]], dtype=object), "row 0, column 0"),
+    "far too wide": (sparse.csr_array((3, 10**6)), "takes 16,000 GB, and this machine has"),
     "a string": ("data.csv", "Expected 2D array"),
     "nothing": (None, "Expected 2D array"),
 }
@@ -112,7 +122,7 @@ WRONG = {
 def test_what_cannot_be_learned_from_is_named(case):
     X, message = WRONG[case]
     rows = X.shape[0] if hasattr(X, "shape") else len(X) if X is not None else 1
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(MergeSVMError, match=message):
         ms.learn(X, np.arange(rows) % 2)
 
 

@@ -182,7 +182,44 @@ def test_pooled_class_weights_are_fixed_when_learning(data):
     pooled = MergeSVC(per_class=False, class_weight=weights).fit(X, y)
     assert_same_model(pooled, MergeSVC(class_weight=weights).fit(X, y), X)
     assert_same_model(pooled.resolve(C=0.1), MergeSVC(C=0.1, class_weight=weights).fit(X, y), X)
-    with pytest.raises(ms.errors.FormError, match="fixed when learning"):
-        pooled.resolve(class_weight="balanced")
+    for changed in ("balanced", None, {0: 1.0, 1: 1.0, 2: 1.0}):
+        with pytest.raises(ms.errors.FormError, match="fixed when learning"):
+            pooled.resolve(class_weight=changed)
     with pytest.raises(ms.errors.ParameterError, match="before the counts are known"):
         MergeSVC(per_class=False, class_weight="balanced").fit(X, y)
+
+
+def test_a_fit_that_fails_teaches_nothing(data):
+    X, y = data
+    machine = MergeSVC()
+    with pytest.raises(ms.errors.DataError):
+        machine.fit(pd.DataFrame(np.full((4, 2), np.nan), columns=["a", "b"]), [0, 1, 0, 1])
+    with pytest.raises(NotFittedError):
+        machine.predict(X)
+    machine.fit(X, y)
+    before = machine.predict(X)
+    with pytest.raises(ms.errors.DataError):
+        machine.fit(np.full((4, 9), np.nan), [0, 1, 0, 1])
+    assert machine.n_features_in_ == 5
+    np.testing.assert_array_equal(machine.predict(X), before)
+
+
+def test_names_that_are_not_text_are_no_names(data):
+    X, y = data
+    machine = MergeSVC().partial_fit(pd.DataFrame(X), y).partial_fit(X, y)
+    assert machine.knowledge_.signature.names is None
+    assert_same_model(machine.forget(pd.DataFrame(X), y), MergeSVC().fit(X, y), X)
+    with pytest.raises(ms.errors.DataError, match="'a' occurs more than once"):
+        MergeSVC().fit(pd.DataFrame(X[:, :2], columns=["a", "a"]), y)
+
+
+def test_classes_may_be_given_in_any_manner(data):
+    X, y = data
+    for classes in ([0, 1, 2], {0, 1, 2}, np.arange(3), range(5)):
+        assert MergeSVC().partial_fit(X, y, classes=classes).classes_.tolist() == [0, 1, 2]
+
+
+def test_the_form_of_the_knowledge_counts_not_that_of_the_parameters(data):
+    X, y = data
+    machine = MergeSVC(class_weight="balanced").fit(X, y).set_params(per_class=False)
+    assert_same_model(machine.resolve(C=1.0), MergeSVC(class_weight="balanced").fit(X, y), X)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
 import mergesvm as ms
-from mergesvm.errors import FormError, KnowledgeError, ParameterError, SignatureError, SubtractionError
+from mergesvm.errors import FormError, KnowledgeError, MergeSVMError, ParameterError, SignatureError, SubtractionError
 from reference import assert_same_knowledge, assert_same_scores, blobs
 
 
@@ -25,7 +27,7 @@ def test_selected_features_are_those_of_learning_from_them_alone(letters):
     assert_same_knowledge(k.select([True, False, False, True]), ms.learn(X[:, [0, 3]], y))
 
 
-@pytest.mark.parametrize("bad", [["q"], [4], [-5], [0, 0], [], [1.5], ["w", "w"]])
+@pytest.mark.parametrize("bad", [["q"], [False] * 4, [4], [-5], [0, 0], [], [1.5], ["w", "w"]])
 def test_features_that_are_not_there_are_refused(letters, bad):
     with pytest.raises(ParameterError):
         ms.learn(*letters, feature_names=["w", "x", "y", "z"]).select(bad)
@@ -56,10 +58,11 @@ def test_joined_classes_are_those_of_learning_with_one_label(letters, per_class)
         ({"c": ["a", "b"]}, "'c' exists and is not among those joined"),
         ({"x": ["q"]}, "Class 'q' is not known"),
         ({1: ["a"]}, "names of the same kind"),
+        ({None: ["a", "A", "b", "c"]}, "has no label"),
     ],
 )
 def test_classes_that_cannot_be_joined_are_refused(letters, groups, message):
-    with pytest.raises(ParameterError, match=message):
+    with pytest.raises(MergeSVMError, match=message):
         ms.learn(*letters).join(groups)
 
 
@@ -180,3 +183,38 @@ def test_the_representation_says_what_is_known(letters):
     assert repr(ms.learn([[1.0]], [True])) == "Knowledge of 1 row x 1 feature in 1 class: True 1"
     assert ", pooled" in repr(ms.learn(*letters, per_class=False))
     assert repr(ms.learn(np.ones((12, 1)), range(12))).endswith("9 1, ...")
+
+
+def test_classes_may_be_joined_under_names_of_another_kind(letters):
+    X, y = letters
+    joined = ms.learn(X, y).join({0: ["a", "A"], 1: ["b", "c"]})
+    numbered = ms.learn(X, np.isin(y, ["b", "c"]).astype(int))
+    assert_same_knowledge(joined, numbered)
+    assert (joined + numbered).labels == (0, 1)
+    k = ms.learn(X, y)
+    assert k.join({k.classes[0]: k.classes[:2]}).labels == ("A", "b", "c")
+
+
+def test_knowledge_survives_pickling_and_stays_unchangeable(letters):
+    k = pickle.loads(pickle.dumps(ms.learn(*letters)))
+    assert_same_knowledge(k, ms.learn(*letters))
+    with pytest.raises(ValueError, match="read-only"):
+        k.grams[0][0, 0] = 1.0
+
+
+def test_an_anchor_that_was_given_stays_the_callers(letters):
+    anchor = np.full(4, 100.0)
+    k = ms.learn(*letters, anchor=anchor)
+    ms.Knowledge.zero(k.signature, anchor)
+    anchor[0] = 7.0
+    assert k.anchor[0] == 100.0
+    for bad in ([1.0], "here", np.full(4, np.nan), 5.0):
+        with pytest.raises(ParameterError, match="4 finite numbers"):
+            ms.learn(*letters, anchor=bad)
+
+
+def test_only_knowledge_is_merged_and_solved(letters):
+    with pytest.raises(TypeError, match="not NoneType"):
+        ms.merge([ms.learn(*letters), None])
+    with pytest.raises(TypeError, match="not MergeSVC"):
+        ms.solve(ms.MergeSVC())

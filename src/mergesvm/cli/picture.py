@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-
 KINDS = (".png", ".svg", ".pdf")
 
 

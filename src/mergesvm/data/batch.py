@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.door import as_rows
-from mergesvm.data.labels import Labels
+from mergesvm.data.labels import Labels, as_labels
 from mergesvm.data.rows import Rows
 from mergesvm.errors import DataError
 
@@ -32,15 +32,18 @@ class Batch:
         """Check rows, labels and weights, and encode the labels."""
         rows = as_rows(X)
         weights = None if sample_weight is None else _weights(sample_weight, rows.n_rows)
-        labels = Labels.encode(y, None if weights is None else weights > 0)
-        _check_length("labels", "y", len(labels.codes), rows.n_rows)
-        return cls(rows, labels, weights)
+        array = as_labels(y)
+        _check_length("labels", "y", len(array), rows.n_rows)
+        return cls(rows, Labels.encode(array, None if weights is None else weights > 0), weights)
 
 
 def _weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        given = np.asarray(sample_weight)
+        if given.dtype.kind not in "biufO" or np.ma.is_masked(sample_weight):
+            raise TypeError(f"not {given.dtype}, and none masked")
+        weights = given.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"sample_weight has to be one number a row ({error}).") from None
     if weights.ndim == 0:
         weights = np.full(n_rows, weights)

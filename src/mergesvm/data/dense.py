@@ -51,14 +51,14 @@ class DenseRows(Rows):
         # An array of Python objects is read value by value only to find the one that is not a number.
         try:
             return part.astype(np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             for (row, column), value in np.ndenumerate(part):
                 try:
                     float(value)
-                except (TypeError, ValueError) as error:
+                except (TypeError, ValueError, OverflowError) as error:
                     kind = CellTypeError if isinstance(error, TypeError) else DataError
                     raise kind(
                         f"Input X is not numeric: row {start + row}, {self.column(column)} holds {value!r} ({error}). "
-                        f"Encode text and categories as numbers before learning."
+                        f"Encode text and categories as numbers, and remove or impute what is missing."
                     ) from None
             raise

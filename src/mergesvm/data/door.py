@@ -27,6 +27,8 @@ def as_rows(X: Any) -> Rows:
         return X
     if sparse.issparse(X):
         _check_kind(X.dtype)
+        if X.ndim != 2:
+            raise DataError(f"Expected 2D array, got a sparse array of shape {X.shape} instead. Reshape your data.")
         rows = SparseRows.of(X)
     else:
         rows = TableRows.of(X) or DenseRows(_dense(X))
@@ -44,9 +46,12 @@ def as_rows(X: Any) -> Rows:
 
 def _dense(X: Any) -> NDArray[Any]:
     try:
-        array = np.asarray(X)
+        array = np.asarray(X.astype(np.float64).filled(np.nan) if np.ma.is_masked(X) else X)
+        if array.dtype.kind in "US" and not hasattr(X, "dtype"):
+            # A list in which one cell is text: as objects, the cell can be named.
+            array = np.array(X, dtype=object)
     except ValueError:
-        raise _ragged(X) from None
+        array = _nested(X)
     if array.ndim != 2:
         raise DataError(
             f"Expected 2D array, got {array.ndim}D array instead: X of shape {array.shape} has to be rows by columns. "
@@ -63,14 +68,17 @@ def _check_kind(dtype: np.dtype[Any]) -> None:
     if dtype.kind not in "biufO":
         raise DataError(
             f"Input X is not numeric: every column is of type {dtype}, from column 0, row 0 on. "
-            f"Encode text, dates and categories as numbers before learning."
+            f"Encode text, dates and categories as numbers."
         )
 
 
-def _ragged(X: Any) -> DataError:
+def _nested(X: Any) -> NDArray[Any]:
+    """Rows that numpy cannot read: of unequal length, or with a sequence in a cell, which is then found as such."""
     lengths = [len(row) if hasattr(row, "__len__") else 1 for row in X]
-    row = next((i for i, length in enumerate(lengths) if length != lengths[0]), 0)
-    return DataError(
+    row = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
+    if row is None:
+        return np.array(X, dtype=object)
+    raise DataError(
         f"Input X is ragged: row 0 has {lengths[0]} values, row {row} has {lengths[row]}. "
         f"Every row needs a value in every column, up to column {max(lengths) - 1}."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,11 +47,7 @@ class Labels:
     @classmethod
     def encode(cls, y: Any, counts: NDArray[np.bool_] | None = None) -> Labels:
         """Encode labels; rows where ``counts`` is false belong to no class, as if they were not there."""
-        array = _one_dimensional(y)
-        if array.dtype.kind not in "biufOUT":
-            raise DataError(
-                f"Unknown label type: y is of type {array.dtype}. Labels are strings, whole numbers or booleans."
-            )
+        array = as_labels(y)
         if array.dtype.kind in "biuf":
             found = _encode_by_table(array, counts)
             if found is not None:
@@ -68,19 +64,64 @@ def label_array(classes: Sequence[Label]) -> NDArray[Any]:
     >>> label_array(("a", "b"))[[1, 0, 1]]
     array(['b', 'a', 'b'], dtype='<U1')
     """
-    return np.array(list(classes))
+    array = np.array(list(classes))
+    # Whole numbers beyond 64 bits would be rounded.
+    rounded = array.dtype.kind == "f" and any(isinstance(label, int) for label in classes)
+    return np.array(list(classes), dtype=object) if rounded else array
 
 
-def _one_dimensional(y: Any) -> NDArray[Any]:
+def as_labels(y: Any) -> NDArray[Any]:
+    """Labels as a one-dimensional array, in the type in which they came."""
     if y is None:
         raise DataError("Labels are missing: this requires y to be passed, but the target y is None.")
-    # A plain list keeps the types of its items: numpy would turn [1, "a"] into two strings.
-    array = np.asarray(y) if hasattr(y, "__array__") else np.array(list(y), dtype=object)
+    if hasattr(y, "__array__"):
+        array = np.asarray(y)
+    elif isinstance(y, Iterable) and not isinstance(y, (str, bytes, Set, Mapping)):
+        # A plain list keeps the types of its items: numpy would turn [1, "a"] into two strings.
+        array = np.array(list(y), dtype=object)
+    else:
+        raise DataError(f"y should be a 1d array of one label a row, got {type(y).__name__} instead.")
+    if np.ma.is_masked(y):
+        raise DataError(f"Input y contains NaN: row {int(np.argmax(np.ma.getmaskarray(y)))} is masked.")
     if array.ndim == 2 and array.shape[1] == 1:
         array = array.ravel()
     if array.ndim != 1:
         raise DataError(f"y should be a 1d array of one label a row, got an array of shape {array.shape} instead.")
+    if array.dtype.kind not in "biufOUT":
+        raise DataError(
+            f"Unknown label type: y is of type {array.dtype}. Labels are strings, whole numbers or booleans."
+        )
     return array
+
+
+def label_kind(value: Any, row: int | None = None) -> str:
+    """The kind of one label, or an error that says what is wrong with it."""
+    where = "A label" if row is None else f"Row {row}"
+    if isinstance(value, (bool, np.bool_)):
+        return "boolean"
+    if isinstance(value, (int, np.integer)):
+        return "whole number"
+    if isinstance(value, str):
+        return "text"
+    if not isinstance(value, (float, np.floating)):
+        what = "has no label" if value is None else f"is {value!r} of type {type(value).__name__}"
+        raise DataError(f"Unknown label type: {where} {what}. Labels are strings, whole numbers or booleans.")
+    if np.isnan(value):
+        raise DataError(f"Input y contains NaN: {where} has no label.")
+    if np.isinf(value):
+        raise DataError(f"Input y contains infinity or a value too large for dtype('float64'). {where} is {value}.")
+    if value != int(value):
+        raise DataError(
+            f"Unknown label type: continuous. {where} is {value!r}; mergesvm classifies, it does not regress. "
+            f"Labels are strings, whole numbers or booleans."
+        )
+    return "decimal"
+
+
+def plain_label(value: Any) -> Label:
+    """A label as a Python value."""
+    plain: Label = value.item() if isinstance(value, np.generic) else value
+    return plain
 
 
 def _encode_by_table(
@@ -112,7 +153,7 @@ def _encode_by_table(
 def _whole(array: NDArray[Any]) -> bool:
     # Of what is not whole, or far too large, the slower way finds the row.
     for start, stop in spans(len(array), CHUNK):
-        chunk = array[start:stop]
+        chunk = array[start:stop].astype(np.float64, copy=False)
         if not ((np.rint(chunk) == chunk) & (np.abs(chunk) < 2**53)).all():
             return False
     return True
@@ -129,67 +170,32 @@ def _offsets(chunk: NDArray[Any], low: int) -> NDArray[np.intp]:
 def _encode_by_dictionary(
     array: NDArray[Any], counts: NDArray[np.bool_] | None
 ) -> tuple[str | None, tuple[Label, ...], NDArray[np.signedinteger[Any]], NDArray[np.int64]]:
-    first_row: dict[Any, int] = {}
-    numbers = np.empty(len(array), dtype=np.int32)
+    numbers = np.full(len(array), -1, dtype=np.int32)
+    seen: dict[Any, int] = {}
+    kinds: dict[type, tuple[str, int, Any]] = {}  # of each type its kind, and the first row of that type
     for start, stop in spans(len(array), CHUNK):
         for row, value in enumerate(array[start:stop].tolist(), start):
             if counts is None or counts[row]:
-                try:
-                    numbers[row] = first_row.setdefault(value, len(first_row))
-                except TypeError:
-                    raise _unknown(value, row) from None
-            else:
-                numbers[row] = -1
-    values = list(first_row)
-    kinds: dict[str, int] = {}
-    for number, value in enumerate(values):
-        kinds.setdefault(_kind(value, lambda number=number: int(np.argmax(numbers == number))), number)
-    if len(kinds) > 1:
-        (one, a), (other, b) = list(kinds.items())[:2]
+                if type(value) not in kinds or value != value:  # a NaN is of a type that may have passed before
+                    kinds[type(value)] = label_kind(value, row), row, value
+                number = seen.setdefault(value, len(seen))
+                if number == len(seen) - 1:
+                    label_kind(value, row)
+                numbers[row] = number
+    if len({kind for kind, _, _ in kinds.values()}) > 1:
+        (one, a, first), (other, b, second) = list(kinds.values())[:2]
         raise DataError(
-            f"Labels of different kinds: row {np.argmax(numbers == a)} is the {one} {values[a]!r}, "
-            f"row {np.argmax(numbers == b)} is the {other} {values[b]!r}. Convert y to one kind."
+            f"Labels of different kinds: row {a} is the {one} {first!r}, row {b} is the {other} {second!r}. "
+            f"Convert y to one kind."
         )
+    values = list(seen)
     ranking = sorted(range(len(values)), key=values.__getitem__)
     table = np.empty(len(values) + 1, dtype=_code_type(len(values)))
     table[ranking] = np.arange(len(values))
     table[-1] = -1  # where the row does not count
-    kind = next(iter(kinds), None)
+    kind = next((kind for kind, _, _ in kinds.values()), None)
     rows = np.bincount(numbers[numbers >= 0], minlength=len(values)).astype(np.int64)
-    return kind, tuple(_plain(values[i]) for i in ranking), table[numbers], rows[ranking]
-
-
-def _kind(value: Any, row: Any) -> str:
-    if isinstance(value, (bool, np.bool_)):
-        return "boolean"
-    if isinstance(value, (int, np.integer)):
-        return "whole number"
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, (float, np.floating)):
-        if np.isnan(value):
-            raise DataError(f"Input y contains NaN: row {row()} has no label.")
-        if np.isinf(value):
-            raise DataError(
-                f"Input y contains infinity or a value too large for dtype('float64'). The first is in row {row()}."
-            )
-        if value != int(value):
-            raise DataError(
-                f"Unknown label type: continuous. Row {row()} is {value!r}; mergesvm classifies, it does not regress. "
-                f"Labels are strings, whole numbers or booleans."
-            )
-        return "decimal"
-    raise _unknown(value, row())
-
-
-def _unknown(value: Any, row: int) -> DataError:
-    what = "has no label" if value is None else f"is {value!r} of type {type(value).__name__}"
-    return DataError(f"Unknown label type: row {row} {what}. Labels are strings, whole numbers or booleans.")
-
-
-def _plain(value: Any) -> Label:
-    plain: Label = value.item() if isinstance(value, np.generic) else value
-    return plain
+    return kind, tuple(plain_label(values[i]) for i in ranking), table[numbers], rows[ranking]
 
 
 def _code_type(n_classes: int) -> type[np.signedinteger[Any]]:

@@ -23,6 +23,8 @@ class SparseRows(Rows):
 
     def __init__(self, matrix: Any) -> None:
         self.matrix = matrix.tocsr()
+        if self.matrix.dtype.char in "eg":  # half and extended precision, which the kernels do not take
+            self.matrix = self.matrix.astype(np.float64)
         self.n_rows, self.width = matrix.shape
 
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,15 @@ class TableRows(Rows):
     (('height', 'old'), [[1.0, 1.0], [2.0, 0.0]])
     """
 
-    def __init__(self, n_rows: int, names: tuple[str, ...], read: Callable[[int, int], NDArray[np.float64]]) -> None:
+    def __init__(self, n_rows: int, names: Sequence[Any], read: Callable[[int, int], NDArray[np.float64]]) -> None:
         self.n_rows = n_rows
         self.width = len(names)
-        self.names = names
+        # As in scikit-learn, names are names only if all of them are text.
+        self.names = tuple(names) if all(isinstance(name, str) for name in names) else None
         self._read = read
+        if self.names is not None and len(set(self.names)) < self.width:
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise DataError(f"Column name {twice!r} occurs more than once in X. Give every column a name of its own.")
 
     @classmethod
     def of(cls, table: Any) -> TableRows | None:
@@ -50,22 +54,31 @@ class TableRows(Rows):
 
 
 def _pandas(frame: Any) -> TableRows:
-    for name, dtype in frame.dtypes.items():
+    names = list(frame.columns)
+    for position, (name, dtype) in enumerate(zip(names, frame.dtypes, strict=True)):
         if dtype.kind == "c":
             raise DataError(f"Complex data not supported: column {str(name)!r}.")
-        if dtype.kind not in "biuf" and not _numbers_as_objects(frame[name], dtype):
-            raise _not_numeric(name, dtype, frame[name].iloc[0] if len(frame) else None)
+        if dtype.kind not in "biuf":
+            row = _first_text(frame.iloc[:, position], dtype)
+            if row is not None:
+                raise _not_numeric(name, dtype, frame.iloc[row, position] if len(frame) else None, row)
 
     def read(start: int, stop: int) -> NDArray[np.float64]:
         block: NDArray[np.float64] = frame.iloc[start:stop].to_numpy(dtype=np.float64, na_value=np.nan)
         return block
 
-    return TableRows(len(frame), tuple(str(name) for name in frame.columns), read)
+    return TableRows(len(frame), names, read)
 
 
-def _numbers_as_objects(column: Any, dtype: Any) -> bool:
-    # pandas keeps numbers as objects where a column once held something else.
-    return dtype.kind == "O" and all(isinstance(value, (int, float, np.number, np.bool_)) for value in column)
+def _first_text(column: Any, dtype: Any) -> int | None:
+    """The first row that is not a number, in a column of objects; in any other column the first of all."""
+    if dtype.kind != "O" or str(dtype) != "object":
+        return 0
+    missing = column.isna()
+    for row, value in enumerate(column):
+        if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)) and not missing.iloc[row]:
+            return row
+    return None
 
 
 def _polars(frame: Any) -> TableRows:
@@ -77,16 +90,16 @@ def _polars(frame: Any) -> TableRows:
         block: NDArray[np.float64] = frame.slice(start, stop - start).cast(float).to_numpy()
         return block
 
-    return TableRows(len(frame), tuple(frame.columns), read)
+    return TableRows(len(frame), frame.columns, read)
 
 
 def _arrow(table: Any) -> TableRows:
     import pyarrow as pa
 
     numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-    for field in table.schema:
+    for position, field in enumerate(table.schema):
         if not any(test(field.type) for test in numeric):
-            column = table.column(field.name)
+            column = table.column(position)
             raise _not_numeric(field.name, field.type, column[0].as_py() if len(column) else None)
 
     def read(start: int, stop: int) -> NDArray[np.float64]:
@@ -97,12 +110,12 @@ def _arrow(table: Any) -> TableRows:
             block[:, index] = integers.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return block
 
-    return TableRows(table.num_rows, tuple(table.column_names), read)
+    return TableRows(table.num_rows, table.column_names, read)
 
 
-def _not_numeric(name: Any, dtype: Any, first: Any) -> DataError:
-    example = "" if first is None else f", row 0 holds {first!r}"
+def _not_numeric(name: Any, dtype: Any, cell: Any, row: int = 0) -> DataError:
+    example = "" if cell is None else f", row {row} holds {cell!r}"
     return DataError(
         f"Input X is not numeric: column {str(name)!r} is of type {dtype}{example}. "
-        f"Drop the column or encode it as numbers before learning."
+        f"Drop the column or encode it as numbers."
     )

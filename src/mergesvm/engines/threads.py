@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from functools import cache
+from numbers import Integral
 from typing import Any, TypeVar
 
 from joblib import cpu_count
@@ -44,9 +45,9 @@ class Threads:
     def __init__(self, workers: int | None = None) -> None:
         if workers is None or workers == -1:
             workers = cpu_count()
-        if workers < 1:
-            raise ParameterError(f"The number of workers must be positive, None or -1 (one a core), not {workers}.")
-        self.workers = workers
+        if not isinstance(workers, Integral) or workers < 1:
+            raise ParameterError(f"The number of workers must be positive, None or -1 (one a core), not {workers!r}.")
+        self.workers = int(workers)
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
         """Apply ``function`` to every task; results in the order of the tasks; the first error surfaces as it is."""

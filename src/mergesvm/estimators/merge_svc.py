@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mergesvm.data import Rows, as_rows
 from mergesvm.data.labels import Label
-from mergesvm.errors import ParameterError
+from mergesvm.errors import FormError, ParameterError
 from mergesvm.knowledge import Knowledge, learn
 from mergesvm.models import LinearModel, PairwiseModel, solve
 
+INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 SOLVE_PARAMETERS = ("C", "class_weight", "multiclass", "standardize", "penalize_intercept", "ties")
 
 
@@ -53,7 +54,7 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
     classes_, coef_, intercept_ : arrays
     n_features_in_ : int
     feature_names_in_ : array of str
-        Where X had column names.
+        Where the columns of X had names, all of them text.
 
     Examples
     --------
@@ -98,8 +99,16 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from these rows alone, and solve."""
-        knowledge = self._learn(X, y, sample_weight, reset=True)
-        return self._know(knowledge, self._solve(knowledge))
+        before = {name: getattr(self, name) for name in INPUT_ATTRIBUTES if hasattr(self, name)}
+        try:
+            knowledge = self._learn(X, y, sample_weight, reset=True)
+            return self._know(knowledge, self._solve(knowledge))
+        except Exception:
+            # What failed has taught nothing, not even how many features there are.
+            for name in INPUT_ATTRIBUTES:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows. Classes are discovered as they come; ``classes``, if given, is what they must be among.
@@ -109,7 +118,7 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         known = getattr(self, "knowledge_", None)
         piece = self._learn(X, y, sample_weight, reset=known is None)
         if classes is not None:
-            strangers = [label for label in piece.labels if label not in list(np.asarray(classes))]
+            strangers = [label for label in piece.labels if label not in list(classes)]
             if strangers:
                 raise ParameterError(f"Class {strangers[0]!r} in y is not among the classes given: {list(classes)!r}.")
         return self._know(piece if known is None else known + piece)
@@ -130,7 +139,7 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
             return NotImplemented
         check_is_fitted(self)
         both: MergeSVC = clone(self)
-        for name in ("n_features_in_", "feature_names_in_", "knowledge_"):
+        for name in (*INPUT_ATTRIBUTES, "knowledge_"):
             if hasattr(self, name):
                 setattr(both, name, getattr(self, name))
         return both.merge(other)
@@ -191,6 +200,7 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         validate_data(self, X, y, reset=reset, skip_check_array=True)
         names = getattr(self, "feature_names_in_", None)
         knowledge = None if reset else self.knowledge_
+        rows.names = None  # what scikit-learn takes for names counts, and is passed below
         return learn(
             rows,
             column_or_1d(y, warn=True, dtype=None) if getattr(y, "ndim", 1) == 2 else y,
@@ -215,7 +225,9 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
 
     def _solve(self, knowledge: Knowledge, **changes: Any) -> LinearModel | PairwiseModel:
         terms = {name: getattr(self, name) for name in SOLVE_PARAMETERS} | changes
-        if not self.per_class and "class_weight" not in changes:
+        if not knowledge.per_class:
+            if changes.get("class_weight", self.class_weight) != self.class_weight:
+                raise FormError("In the pooled form class weights are fixed when learning, and cannot be changed.")
             terms["class_weight"] = None
         return solve(knowledge, **terms, n_jobs=self.n_jobs)
 
@@ -229,6 +241,9 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         rows = as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return rows
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "knowledge_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

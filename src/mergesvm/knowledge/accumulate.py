@@ -44,9 +44,8 @@ def accumulate(
         totals = _class_totals(batch, anchor)
     if not all(np.isfinite(gram.diagonal()).all() for gram in grams):
         batch.rows.check_finite()
-        raise DataError(
-            "Input X has values too large to be squared and summed. Rescale the columns, or learn in float64."
-        )
+        cure = ", or learn in float64" if precision == "float32" else ""
+        raise DataError(f"Input X has values, or weights, too large to be squared and summed. Rescale them{cure}.")
     return totals, grams
 
 

@@ -16,8 +16,11 @@ from mergesvm.knowledge.sums import Sums
 
 Piece = TypeVar("Piece", bound=Sums)
 
-WEIGHT_TOLERANCE = 1e-9
-"""Sums of weights that differ by no more than this, relatively, are the same sum in another order."""
+WEIGHT_TOLERANCE = 1e-4
+"""Sums of weights that differ by no more than this, relatively, may be the same sum after much rounding."""
+
+FAR = 16.0
+"""An anchor so many standard deviations from the mean of a feature is moved to the mean."""
 
 
 def merge(pieces: Iterable[Piece]) -> Piece:
@@ -28,6 +31,9 @@ def merge(pieces: Iterable[Piece]) -> Piece:
     Knowledge of 5 rows x 1 feature in 2 classes: even 3, odd 2
     """
     pieces = list(pieces)
+    strangers = [piece for piece in pieces if not isinstance(piece, Sums)]
+    if strangers:
+        raise TypeError(f"Only knowledge can be merged, not {type(strangers[0]).__name__}.")
     if not pieces:
         raise KnowledgeError("There is nothing to merge: give at least one piece of knowledge.")
     signature = reduce(lambda one, other: one.joined(other), (piece.signature for piece in pieces))
@@ -50,17 +56,19 @@ def merge(pieces: Iterable[Piece]) -> Piece:
             totals[index].add(gram)
     precision = "float32" if any(piece.precision == "float32" for piece in pieces) else "float64"
     grams = tuple(total.matrix for total in totals)
-    return replace(
-        pieces[0],
-        signature=signature,
-        anchor=anchor,
-        labels=labels,
-        rows=rows,
-        counts=counts,
-        sums=sums,
-        grams=grams,
-        peaks=peaks,
-        precision=precision,
+    return settled(
+        replace(
+            pieces[0],
+            signature=signature,
+            anchor=anchor,
+            labels=labels,
+            rows=rows,
+            counts=counts,
+            sums=sums,
+            grams=grams,
+            peaks=peaks,
+            precision=precision,
+        )
     )
 
 
@@ -85,16 +93,18 @@ def subtract(whole: Piece, part: Piece) -> Piece:
     labels = tuple(whole.labels[index] for index in left)
     kept = left if whole.per_class else list(range(_n_grams(labels, False)))
     precision = "float32" if "float32" in (whole.precision, part.precision) else "float64"
-    return replace(
-        whole,
-        signature=signature,
-        labels=labels,
-        rows=rows[left],
-        counts=counts[left],
-        sums=sums[left],
-        grams=tuple(grams[index] for index in kept),
-        peaks=peaks[kept],
-        precision=precision,
+    return settled(
+        replace(
+            whole,
+            signature=signature,
+            labels=labels,
+            rows=rows[left],
+            counts=counts[left],
+            sums=sums[left],
+            grams=tuple(grams[index] for index in kept),
+            peaks=peaks[kept],
+            precision=precision,
+        )
     )
 
 
@@ -113,6 +123,22 @@ def reanchor(knowledge: Piece, anchor: NDArray[np.float64]) -> Piece:
             gram + np.outer(half, shift) + np.outer(shift, half) for gram, half in zip(grams, halves, strict=True)
         )
     return replace(knowledge, anchor=anchor, sums=knowledge.sums + knowledge.counts[:, None] * shift, grams=grams)
+
+
+def settled(knowledge: Piece) -> Piece:
+    """Knowledge whose anchor has followed its rows, where they have drifted far from it.
+
+    Rows that arrive while others are forgotten may wander off. Sums about a point left behind would lose their digits.
+    """
+    if not knowledge.labels:
+        return knowledge
+    total = knowledge.counts.sum()
+    mean = knowledge.sums.sum(axis=0) / total
+    square = np.sum([gram.diagonal() for gram in knowledge.grams], axis=0) / total
+    variance = np.maximum(square - mean**2, 0.0)
+    rounding = 1e-9 * np.abs(knowledge.anchor + mean)
+    far = np.abs(mean) > FAR * np.sqrt(variance) + rounding
+    return reanchor(knowledge, knowledge.anchor + np.where(far, mean, 0.0)) if far.any() else knowledge
 
 
 def _n_grams(labels: tuple[Label, ...], per_class: bool) -> int:
@@ -143,13 +169,14 @@ def _check_inside(whole: Sums, position: dict[Label, int], label: Label, rows: i
             f"Cannot subtract class {label!r}: it was never learned, or is already gone. Known classes: {known}."
         )
     had_rows, had_count = int(whole.rows[position[label]]), float(whole.counts[position[label]])
-    tolerance = WEIGHT_TOLERANCE * had_count
-    if rows > had_rows or count > had_count + tolerance:
+    if rows > had_rows or count > had_count * (1 + WEIGHT_TOLERANCE):
         raise SubtractionError(
             f"Cannot subtract {rows:,} rows (weight {count:g}) of class {label!r}: only {had_rows:,} rows "
             f"(weight {had_count:g}) are known. Subtract only what has been added before."
         )
-    if (rows == had_rows) != (abs(count - had_count) <= tolerance):
+    # Weights are sums that rounding touches, rows are not: rows decide when a class is gone.
+    left = had_count - count
+    if left > WEIGHT_TOLERANCE * had_count if rows == had_rows else left <= 0:
         raise SubtractionError(
             f"Cannot subtract {rows:,} rows (weight {count:g}) of class {label!r} from {had_rows:,} rows "
             f"(weight {had_count:g}): rows and weights do not run out together, so these are not the same rows "

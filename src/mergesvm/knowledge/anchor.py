@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data import Rows, SparseRows
+from mergesvm.data import Batch, SparseRows
+from mergesvm.errors import ParameterError
 
 PILOT_ROWS = 256
 
@@ -17,24 +20,50 @@ zeros, whole numbers stay whole, and nothing needs subtracting.
 """
 
 
-def choose_anchor(rows: Rows) -> NDArray[np.float64]:
-    """A mean of the first rows where it matters, zero elsewhere; whole where the data are whole numbers.
+ENOUGH_ROWS = 8
+"""Fewer rows than this do not tell where the data lie, if there is another opinion."""
+
+
+def choose_anchor(batch: Batch, preferred: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """A point near the first rows: the preferred one, by default zero, except in columns that lie far from it.
 
     Sums of squares about the origin cancel when features sit far from it: at offset 1e6 and unit variance no digit is
-    left. About a point inside the data nothing cancels.
+    left. About a point inside the data nothing cancels. Sparse rows are summed about zero.
 
     >>> import numpy as np
-    >>> from mergesvm.data import as_rows
-    >>> choose_anchor(as_rows(np.array([[0.1, 1e6 + 1], [-0.3, 1e6 - 1]]))).tolist()
+    >>> from mergesvm.data import Batch
+    >>> choose_anchor(Batch.of([[0.1, 1e6 + 1], [-0.3, 1e6 - 1]], ["a", "b"])).tolist()
     [0.0, 1000000.0]
     """
-    if isinstance(rows, SparseRows):
+    rows = batch.rows
+    counted = batch.labels.codes >= 0
+    first = int(np.argmax(counted))
+    if isinstance(rows, SparseRows) or not counted[first]:
         return np.zeros(rows.width)
-    pilot = rows.block(0, min(PILOT_ROWS, rows.n_rows))
+    pilot = rows.block(first, min(first + PILOT_ROWS, rows.n_rows))[counted[first : first + PILOT_ROWS]]
+    if preferred is None:
+        preferred = np.zeros(rows.width)
+    elif len(pilot) < ENOUGH_ROWS:
+        return preferred
     whole = pilot.dtype.kind in "biu"
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # what is not finite is found, and named, when it is summed
         pilot = pilot.astype(np.float64)
         mean = pilot.mean(axis=0)
-        away = np.abs(mean) > WORTHWHILE * pilot.std(axis=0)
-    anchor: NDArray[np.float64] = np.where(away & np.isfinite(mean), np.rint(mean) if whole else mean, 0.0)
+        away = np.abs(mean - preferred) > WORTHWHILE * pilot.std(axis=0)
+    anchor: NDArray[np.float64] = np.where(away & np.isfinite(mean), np.rint(mean) if whole else mean, preferred)
     return anchor
+
+
+def as_point(anchor: Any, width: int) -> NDArray[np.float64]:
+    """An anchor that was given, checked and copied.
+
+    >>> as_point([1, 2], 2)
+    array([1., 2.])
+    """
+    try:
+        point = np.array(anchor, dtype=np.float64)
+    except (TypeError, ValueError):
+        point = np.empty(0)
+    if point.shape != (width,) or not np.isfinite(point).all():
+        raise ParameterError(f"An anchor is {width} finite numbers, one a feature, not {anchor!r}.")
+    return point

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label, label_array
-from mergesvm.errors import ParameterError
 from mergesvm.knowledge.algebra import merge, reanchor, subtract
+from mergesvm.knowledge.anchor import as_point
 from mergesvm.knowledge.parts import join, only, select
 from mergesvm.knowledge.signature import Signature
 from mergesvm.knowledge.sums import Sums
@@ -39,15 +39,16 @@ class Knowledge(Sums):
     """
 
     @classmethod
-    def zero(cls, signature: Signature, anchor: NDArray[np.float64] | None = None) -> Knowledge:
+    def zero(cls, signature: Signature, anchor: Any = None) -> Knowledge:
         """Knowledge of no rows, which adds nothing to any other on the same terms.
 
         >>> import mergesvm as ms
         >>> ms.Knowledge.zero(ms.Signature("identity", 2))
         Knowledge of 0 rows x 2 features in 0 classes
         """
+        point = np.zeros(signature.width) if anchor is None else as_point(anchor, signature.width)
         empty = np.zeros((0, signature.width))
-        return cls(signature, np.zeros(signature.width) if anchor is None else anchor, sums=empty, peaks=empty.copy())
+        return cls(signature, point, sums=empty, peaks=empty.copy())
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -57,7 +58,7 @@ class Knowledge(Sums):
     @property
     def nbytes(self) -> int:
         """The memory that the sums take."""
-        return sum(array.nbytes for array in (self.anchor, self.rows, self.counts, self.sums, self.peaks, *self.grams))
+        return sum(array.nbytes for array in self.arrays())
 
     def __add__(self, other: object) -> Knowledge:
         return merge([self, other]) if isinstance(other, Knowledge) else NotImplemented
@@ -80,10 +81,7 @@ class Knowledge(Sums):
         if anchor is None:
             total = self.counts.sum()
             anchor = self.anchor + self.sums.sum(axis=0) / total if total > 0 else self.anchor
-        point = np.array(anchor, dtype=np.float64)
-        if point.shape != (self.width,) or not np.isfinite(point).all():
-            raise ParameterError(f"An anchor is {self.width} finite numbers, one a feature, not {anchor!r}.")
-        return reanchor(self, point)
+        return reanchor(self, as_point(anchor, self.width))
 
     def select(self, features: Sequence[Any]) -> Knowledge:
         """Knowledge of some features only: names, positions, or a mask; in the order given.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data import Batch, SparseRows
+from mergesvm.data import Batch
 from mergesvm.data.labels import Label
 from mergesvm.engines import Threads
 from mergesvm.errors import FormError, ParameterError
 from mergesvm.features import Identity
 from mergesvm.knowledge.accumulate import accumulate
-from mergesvm.knowledge.anchor import choose_anchor
+from mergesvm.knowledge.anchor import as_point, choose_anchor
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.signature import Signature
 
@@ -28,7 +29,7 @@ def learn(
     feature_names: Sequence[str] | None = None,
     per_class: bool = True,
     class_weight: Mapping[Label, float] | None = None,
-    anchor: NDArray[np.float64] | None = None,
+    anchor: Any = None,
     precision: str = "float64",
     n_jobs: int | None = None,
 ) -> Knowledge:
@@ -50,8 +51,8 @@ def learn(
     class_weight : mapping of label to weight, optional
         For the pooled form only. Otherwise class weights are chosen when solving.
     anchor : array of shape (features,), optional
-        About which point to keep the sums; by default one is chosen from the first rows. Pieces about one and the same
-        anchor add without being moved.
+        About which point to keep the sums, except in columns whose first rows lie far from it; zero by default. Pieces
+        about one and the same anchor add without being moved.
     precision : {"float64", "float32"}
         In which precision the products of wide rows are formed; sums are float64 always. ``"float32"`` is about twice
         as fast, at relative errors of about 1e-6 in the coefficients. 8-bit pixels are multiplied in float32 exactly,
@@ -68,26 +69,26 @@ def learn(
     """
     if precision not in ("float64", "float32"):
         raise ParameterError(f"precision has to be 'float64' or 'float32', not {precision!r}.")
+    if class_weight is not None and not isinstance(class_weight, Mapping):
+        raise ParameterError(f"class_weight has to be a mapping of class to weight here, not {class_weight!r}.")
     if class_weight and per_class:
         raise FormError(
             "class_weight is chosen when solving, unless per_class=False. Leave it out here, or learn the pooled form."
         )
+    fixed = class_weight or {}
     batch = Batch.of(X, y, sample_weight)
     signature = Signature(
         features=Identity().fingerprint,
         width=batch.rows.width,
         names=_names(batch.rows.names, feature_names, batch.rows.width),
         per_class=per_class,
-        class_weights=tuple(sorted((label, float(weight)) for label, weight in (class_weight or {}).items())),
+        class_weights=tuple(sorted(((label, float(weight)) for label, weight in fixed.items()), key=repr)),
         labels=batch.labels.kind,
     )
-    if class_weight:
-        batch = _weighted(batch, class_weight)
-    if anchor is None or isinstance(batch.rows, SparseRows):
-        # Sparse rows are summed about zero; adding them to other knowledge moves the sums.
-        point = choose_anchor(batch.rows)
-    else:
-        point = np.array(anchor, dtype=np.float64)
+    if fixed:
+        batch = _weighted(batch, fixed)
+    _check_memory(len(batch.labels.classes) if per_class else 1, batch.rows.width)
+    point = choose_anchor(batch, None if anchor is None else as_point(anchor, batch.rows.width))
     n_classes = len(batch.labels.classes)
     sums, grams = accumulate(batch, point, per_class, Threads(n_jobs), precision)
     counts: NDArray[Any] = batch.labels.rows.astype(np.float64)
@@ -106,6 +107,16 @@ def learn(
         np.zeros((len(grams), batch.rows.width)),
         precision,
     )
+
+
+def _check_memory(n_grams: int, width: int) -> None:
+    """Say before the work what would not fit after it."""
+    needed, machine = 8 * n_grams * width**2, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > machine:
+        raise ParameterError(
+            f"Knowledge of {n_grams} x {width:,} x {width:,} sums takes {needed / 1e9:,.0f} GB, and this machine has "
+            f"{machine / 1e9:,.0f} GB. Learn from fewer features, or with per_class=False."
+        )
 
 
 def _names(found: tuple[str, ...] | None, given: Sequence[str] | None, width: int) -> tuple[str, ...] | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data.labels import Label
+from mergesvm.data.labels import Label, label_kind, plain_label
 from mergesvm.errors import FormError, ParameterError
 from mergesvm.knowledge.algebra import Piece, merge
 from mergesvm.knowledge.sums import Sums
@@ -33,7 +33,7 @@ def select(knowledge: Piece, features: Sequence[Any]) -> Piece:
 
 def only(knowledge: Piece, classes: Iterable[Label]) -> Piece:
     """Knowledge of some classes; nothing is copied but the counts and sums."""
-    wanted = set(classes)
+    wanted = {plain_label(label) for label in classes}
     _check_known(knowledge, wanted)
     if not knowledge.per_class and wanted != set(knowledge.labels):
         raise FormError(
@@ -54,8 +54,8 @@ def only(knowledge: Piece, classes: Iterable[Label]) -> Piece:
 def join(knowledge: Piece, groups: Mapping[Label, Iterable[Label]]) -> Piece:
     """Knowledge in which classes have become one: joining is adding."""
     taken: dict[Label, Label] = {}
+    groups = {plain_label(name): [plain_label(member) for member in members] for name, members in groups.items()}
     for name, members in groups.items():
-        members = list(members)
         _check_known(knowledge, set(members))
         for member in members:
             if taken.setdefault(member, name) != name:
@@ -67,12 +67,13 @@ def join(knowledge: Piece, groups: Mapping[Label, Iterable[Label]]) -> Piece:
                 f"another name."
             )
     renamed = [taken.get(label, label) for label in knowledge.labels]
-    kinds = {type(label) for label in renamed}
+    kinds = {label_kind(label) for label in renamed}
     if len(kinds) > 1:
         raise ParameterError(
             f"Joined classes need names of the same kind as the others, not {', '.join(map(repr, groups))} among "
             f"{', '.join(map(repr, knowledge.labels))}."
         )
+    knowledge = replace(knowledge, signature=replace(knowledge.signature, labels=next(iter(kinds), None)))
     if not knowledge.per_class:
         return _join_pooled(knowledge, renamed)
     pieces = [
@@ -103,10 +104,10 @@ def _check_known(knowledge: Sums, wanted: set[Label]) -> None:
 def _positions(knowledge: Sums, features: Sequence[Any]) -> NDArray[np.intp]:
     wanted = list(features)
     names, width = knowledge.signature.names, knowledge.width
+    if len(wanted) == width and all(isinstance(item, (bool, np.bool_)) for item in wanted):
+        wanted = np.flatnonzero(wanted).tolist()
     if not wanted:
         raise ParameterError("Select at least one feature.")
-    if len(wanted) == width and all(isinstance(item, (bool, np.bool_)) for item in wanted):
-        return np.flatnonzero(wanted)
     at = []
     for item in wanted:
         if isinstance(item, str):

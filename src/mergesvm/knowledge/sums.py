@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,8 +50,16 @@ class Sums:
     precision: str = "float64"
 
     def __post_init__(self) -> None:
-        for array in (self.anchor, self.rows, self.counts, self.sums, self.peaks, *self.grams):
+        for array in self.arrays():
             array.flags.writeable = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """All arrays of which the sums consist."""
+        return (self.anchor, self.rows, self.counts, self.sums, self.peaks, *self.grams)
 
     @property
     def width(self) -> int:

@@ -71,7 +71,7 @@ class _Source:
         self.block = block
         self.kind = np.dtype(np.float32 if exact or precision == "float32" else np.float64)
         self.depth = min(EXACT_ROWS if exact else BLOCK_ROWS, len(block))
-        self.shift = anchor.astype(self.kind) if anchor.any() else None
+        self.shift = anchor if anchor.any() else None
         self.roots = None if weights is None else np.sqrt(weights[start : start + len(block)])
 
 
@@ -155,10 +155,11 @@ class _Segment:
         """Rows about the anchor, times the root of their weight; and the roots."""
         source, rows = self.source, self._rows[: len(members)]
         gathered = np.take(source.block, members, axis=0, out=self._gathered[: len(members)], mode="clip")
-        if gathered.dtype != rows.dtype:
-            np.copyto(rows, gathered, casting="unsafe")
         if source.shift is not None:
-            rows -= source.shift
+            # In float64, also where products are float32: rows far from zero are rounded only when they are near it.
+            np.subtract(gathered, source.shift, out=rows, dtype=np.float64, casting="unsafe")
+        elif gathered.dtype != rows.dtype:
+            np.copyto(rows, gathered, casting="unsafe")
         if source.roots is None:
             return rows, self._ones[: len(members)]
         root = source.roots[members].astype(source.kind)

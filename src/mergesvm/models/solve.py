@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 from mergesvm.engines import Threads
 from mergesvm.errors import KnowledgeError, ParameterError
 from mergesvm.knowledge import Knowledge
@@ -16,6 +14,8 @@ from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.votes import TIE_RULES
 from mergesvm.solvers import class_moments, one_vs_one, one_vs_rest, side_moments, solve_problems
 from mergesvm.solvers.soundness import check_sound
+
+SMALLEST_C = 1e-300
 
 
 def solve(
@@ -57,7 +57,9 @@ def solve(
     >>> ms.solve(k, C=100.0).coef_.round(2), ms.solve(k, C=0.01).coef_.round(2)
     (array([[-0.79]]), array([[-0.04]]))
     """
-    if not isinstance(C, Real) or not 0 < C < np.inf:
+    if not isinstance(knowledge, Knowledge):
+        raise TypeError(f"Only knowledge can be solved, not {type(knowledge).__name__}: learn it first.")
+    if not isinstance(C, Real) or not SMALLEST_C <= C <= 1 / SMALLEST_C:
         raise ParameterError(f"C has to be a positive number, not {C!r}.")
     if multiclass not in ("ovr", "ovo"):
         raise ParameterError(f"multiclass has to be 'ovr' (one-vs-rest) or 'ovo' (one-vs-one), not {multiclass!r}.")

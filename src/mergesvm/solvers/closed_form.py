@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.engines import Threads
-from mergesvm.errors import KnowledgeError
+from mergesvm.errors import KnowledgeError, SolverWarning
 from mergesvm.knowledge import Knowledge
 from mergesvm.solvers.factor import factorise
 from mergesvm.solvers.problems import Problems
@@ -17,6 +18,12 @@ from mergesvm.solvers.problems import Problems
 WIDE = 2048
 """From this width on a single factorisation is worth more than one thread."""
 
+
+ROUNDING: dict[str, float] = {
+    "float64": 1e3 * float(np.finfo(np.float64).eps),
+    "float32": 8 * float(np.finfo(np.float32).eps),
+}
+"""What share of a sum of squares rounding may have touched, by the precision of the products."""
 
 SMALL = 1e7
 """With fewer products than this, threads take longer to start than to save."""
@@ -97,13 +104,13 @@ def solve_problems(
     """
     frame = Frame.of(knowledge, standardize)
     groups: dict[bytes, list[int]] = {}
-    for problem, weights in enumerate(problems.weights):
-        groups.setdefault(weights.tobytes(), []).append(problem)
+    for problem in range(len(problems)):
+        groups.setdefault(problems.weights(problem).tobytes(), []).append(problem)
     members = list(groups.values())
 
     def run(group: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
-        weights = problems.weights[group[0]]
-        return _solve_alike(knowledge, weights, problems.signs[group], C, frame, penalize_intercept)
+        weights = problems.weights(group[0])
+        return _solve_alike(knowledge, weights, problems.signs[group].astype(np.float64), C, frame, penalize_intercept)
 
     coefs, offsets = np.empty((len(problems), knowledge.width)), np.empty(len(problems))
     solvers = [""] * len(problems)
@@ -133,12 +140,20 @@ def _solve_alike(
     if not count > 0:
         raise KnowledgeError("All classes of a problem weigh nothing. Give at least one class a positive weight.")
     mean = weights @ knowledge.sums / count
-    system = frame.scaled(_centred_gram(knowledge, weights, count, mean))
+    gram = _centred_gram(knowledge, weights, count, mean)
+    noise = _rounding(knowledge, weights)
+    lost = gram.diagonal() <= noise
+    gram[lost], gram[:, lost] = 0.0, 0.0
+    system = frame.scaled(gram)
     system[np.diag_indices_from(system)] += 1 / C
-    solve, solver = factorise(system)
+    relative = noise[~lost] / (frame.scale[~lost] ** 2 * system.diagonal()[~lost])
+    solve, solver = factorise(system, float(relative.max(initial=0.0)))
 
     balance = signs @ counts
-    right = ((signs * weights) @ knowledge.sums - balance[:, None] * mean) / frame.scale
+    right = (signs * weights) @ knowledge.sums - balance[:, None] * mean
+    _warn_of_lost(knowledge, lost, right, weights)
+    right[:, lost] = 0.0
+    right /= frame.scale
     w = solve(right.T).T
     at_mean = balance / count
     if penalize_intercept:
@@ -166,3 +181,28 @@ def _centred_gram(
         elif weight:
             total += weight * gram
     return total
+
+
+def _rounding(knowledge: Knowledge, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far rounding may have moved the diagonal of the centred Gram matrix: a share of the largest it ever was."""
+    diagonals = np.array([gram.diagonal() for gram in knowledge.grams])
+    largest = np.maximum(diagonals, knowledge.peaks)
+    total: NDArray[np.float64] = weights @ largest if knowledge.per_class else largest[0]
+    return ROUNDING[knowledge.precision] * total
+
+
+def _warn_of_lost(
+    knowledge: Knowledge, lost: NDArray[np.bool_], right: NDArray[np.float64], weights: NDArray[np.float64]
+) -> None:
+    """Features of which rounding has left no variance are constant; unless their class means say otherwise."""
+    certain = 1e-12 * (weights @ np.abs(knowledge.sums))
+    telling = np.flatnonzero(lost & (np.abs(right).max(axis=0) > certain))
+    if len(telling):
+        names = knowledge.signature.names
+        feature = telling[0] if names is None else repr(names[telling[0]])
+        warnings.warn(
+            f"Feature {feature} has lost its digits to rounding and is left out ({len(telling)} such in all): it lies "
+            f"too far from the anchor, or much larger rows were subtracted. Learn the remaining rows again.",
+            SolverWarning,
+            stacklevel=2,
+        )

@@ -17,21 +17,30 @@ from mergesvm.solvers.weighting import check_scheme, given_weights, side_weights
 
 @dataclass(frozen=True)
 class Problems:
-    """Binary problems as two tables, problems x classes.
+    """Binary problems over the same classes.
 
     Attributes
     ----------
-    signs : array of {-1, 0, +1}
+    signs : array of {-1, 0, +1}, shape (problems, classes)
         Which side each class takes; 0 where it takes no part.
-    weights : array
-        The weight of each class; 0 where it takes no part.
+    sides : array of shape (problems, 2)
+        The weights of the negative and of the positive side.
+    classes : array of shape (classes,)
+        What the weight of each class is multiplied with, in all problems.
     """
 
-    signs: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    signs: NDArray[np.int8]
+    sides: NDArray[np.float64]
+    classes: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.signs)
+
+    def weights(self, problem: int) -> NDArray[np.float64]:
+        """The weight of each class in one problem; 0 where it takes no part."""
+        negative, positive = self.sides[problem]
+        sign = self.signs[problem]
+        return self.classes * np.where(sign > 0, positive, np.where(sign < 0, negative, 0.0))
 
 
 def one_vs_rest(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | None = None) -> Problems:
@@ -39,15 +48,13 @@ def one_vs_rest(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | 
 
     >>> import mergesvm as ms
     >>> k = ms.learn([[1.0], [2.0], [3.0], [4.0]], ["a", "b", "c", "c"])
-    >>> one_vs_rest(k, "balanced").weights
-    array([[2.        , 0.66666667, 0.66666667],
-           [0.66666667, 2.        , 0.66666667],
-           [1.        , 1.        , 1.        ]])
+    >>> one_vs_rest(k, "balanced").weights(0)
+    array([2.        , 0.66666667, 0.66666667])
     """
     n_classes = len(knowledge.labels)
     positive = range(n_classes) if n_classes > 2 else range(n_classes - 1, n_classes)
-    signs = np.full((len(positive), n_classes), -1.0)
-    signs[np.arange(len(positive)), positive] = 1.0
+    signs = np.full((len(positive), n_classes), -1, dtype=np.int8)
+    signs[np.arange(len(positive)), positive] = 1
     return _weighted(knowledge, signs, class_weight)
 
 
@@ -56,9 +63,9 @@ def one_vs_one(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | N
 
     >>> import mergesvm as ms
     >>> one_vs_one(ms.learn([[1.0], [2.0], [3.0]], ["a", "b", "c"])).signs
-    array([[-1.,  1.,  0.],
-           [-1.,  0.,  1.],
-           [ 0., -1.,  1.]])
+    array([[-1,  1,  0],
+           [-1,  0,  1],
+           [ 0, -1,  1]], dtype=int8)
     """
     if not knowledge.per_class:
         raise FormError(
@@ -67,25 +74,24 @@ def one_vs_one(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | N
         )
     n_classes = len(knowledge.labels)
     pairs = list(combinations(range(n_classes), 2))
-    signs = np.zeros((len(pairs), n_classes))
+    signs = np.zeros((len(pairs), n_classes), dtype=np.int8)
     for problem, (negative, positive) in enumerate(pairs):
-        signs[problem, negative], signs[problem, positive] = -1.0, 1.0
+        signs[problem, negative], signs[problem, positive] = -1, 1
     return _weighted(knowledge, signs, class_weight)
 
 
-def _weighted(knowledge: Knowledge, signs: NDArray[np.float64], class_weight: Any) -> Problems:
+def _weighted(knowledge: Knowledge, signs: NDArray[np.int8], class_weight: Any) -> Problems:
     check_scheme(class_weight)
     if not knowledge.per_class and class_weight is not None:
         raise FormError(
             "In the pooled form class weights are fixed when learning. Solve with class_weight=None, or learn with "
             "per_class=True."
         )
+    sides = np.ones((len(signs), 2))
     if isinstance(class_weight, Mapping):
-        return Problems(signs, given_weights(class_weight, knowledge.labels) * np.abs(signs))
-    weights = np.zeros_like(signs)
-    for problem, sides in enumerate(signs):
-        positive, negative = side_weights(
-            class_weight, float(knowledge.counts[sides > 0].sum()), float(knowledge.counts[sides < 0].sum())
-        )
-        weights[problem] = np.where(sides > 0, positive, np.where(sides < 0, negative, 0.0))
-    return Problems(signs, weights)
+        return Problems(signs, sides, given_weights(class_weight, knowledge.labels))
+    if class_weight is not None:
+        for problem, sign in enumerate(signs):
+            counts = float(knowledge.counts[sign > 0].sum()), float(knowledge.counts[sign < 0].sum())
+            sides[problem] = side_weights(class_weight, *counts)[::-1]
+    return Problems(signs, sides, np.ones(len(knowledge.labels)))

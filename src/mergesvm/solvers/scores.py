@@ -47,7 +47,8 @@ class SideMoments:
         spread = self.means[:, 1] - self.means[:, 0]
         slope = spread / np.maximum(self.variances, 1e-12 * spread**2 + TINY)
         prior = np.log(self.counts[:, 1]) - np.log(self.counts[:, 0])
-        odds: NDArray[np.float64] = slope * (scores - self.means.mean(axis=1)) + prior
+        with np.errstate(over="ignore"):  # infinite log-odds are probabilities of 0 and 1
+            odds: NDArray[np.float64] = slope * (scores - self.means.mean(axis=1)) + prior
         return odds
 
 
@@ -94,29 +95,25 @@ class ClassMoments:
 
 
 def side_moments(knowledge: Knowledge, problems: Problems, solution: Solution) -> SideMoments:
-    """Mean w.mu_c + b and variance w' Sigma_c w of the score of each problem, gathered to its two sides."""
-    means, variances = np.zeros(problems.signs.shape), np.zeros(problems.signs.shape)
+    """Mean w.mu_c + b and variance w' Sigma_c w of the scores, for problems with at most one class on either side."""
+    means, variances, counts = (np.zeros((len(problems), 2)) for _ in range(3))
+    # The pooled form knows the covariance within all classes together, which serves for each.
+    pooled = None if knowledge.per_class else class_moments(knowledge, solution).covariance.diagonal()
     for index in range(len(knowledge.labels)):
         # One matrix product a class, for the problems in which it takes part.
         used = np.flatnonzero(problems.signs[:, index])
+        at = used, (problems.signs[used, index] > 0).astype(np.intp)
         w = solution.coefs[used]
         centre = w @ (knowledge.sums[index] / knowledge.counts[index])
-        means[used, index] = centre + solution.offsets[used]
-        if knowledge.per_class:
+        means[at] = centre + solution.offsets[used]
+        counts[at] = knowledge.counts[index]
+        if pooled is None:
             square = np.einsum("pd,pd->p", w @ knowledge.grams[index], w) / knowledge.counts[index]
-            variances[used, index] = np.maximum(square - centre**2, 0.0)
-    if not knowledge.per_class:
-        # The pooled form knows the covariance within all classes together, which serves for each.
-        variances[:] = np.maximum(class_moments(knowledge, solution).covariance.diagonal(), 0.0)[:, None]
-
-    counts, side_means = np.zeros((len(problems), 2)), np.zeros((len(problems), 2))
-    within = np.zeros(len(problems))
-    for column, side in enumerate((-1, 1)):
-        share = (problems.signs == side) * knowledge.counts
-        counts[:, column] = share.sum(axis=1)
-        side_means[:, column] = (share * means).sum(axis=1) / np.maximum(counts[:, column], TINY)
-        within += (share * (variances + (means - side_means[:, [column]]) ** 2)).sum(axis=1)
-    return SideMoments(side_means, within / counts.sum(axis=1), counts)
+            variances[at] = np.maximum(square - centre**2, 0.0)
+        else:
+            variances[at] = np.maximum(pooled[used], 0.0)
+    within = (counts * variances).sum(axis=1) / counts.sum(axis=1)
+    return SideMoments(means, within, counts)
 
 
 def class_moments(knowledge: Knowledge, solution: Solution) -> ClassMoments:

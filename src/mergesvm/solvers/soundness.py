@@ -27,7 +27,8 @@ def check_sound(knowledge: Knowledge) -> None:
     for index, (gram, peak) in enumerate(zip(knowledge.grams, knowledge.peaks, strict=True)):
         if not peak.any():
             continue
-        scale = np.sqrt(np.where(peak > 0, np.maximum(peak, gram.diagonal()), 1.0))
+        largest = np.maximum(peak, gram.diagonal())
+        scale = np.sqrt(np.where(largest > 0, largest, 1.0))
         scatter = gram
         if knowledge.per_class:
             total = knowledge.sums[index]

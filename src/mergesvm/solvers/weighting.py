@@ -56,7 +56,12 @@ def given_weights(class_weight: Mapping[Any, float], labels: tuple[Label, ...]) 
             f"class_weight names the unknown class {unknown[0]!r} and leaves out {missing[0]!r}. "
             f"Classes: {', '.join(map(repr, labels))}."
         )
-    weights = np.array([float(class_weight.get(label, 1.0)) for label in labels])
+    try:
+        weights = np.array([float(class_weight.get(label, 1.0)) for label in labels])
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"class_weight has to give a number for every class, not {dict(class_weight)!r}."
+        ) from None
     bad = ~((weights >= 0) & (weights < np.inf))
     if bad.any():
         at = int(np.argmax(bad))
@@ -68,7 +73,11 @@ def given_weights(class_weight: Mapping[Any, float], labels: tuple[Label, ...]) 
 
 def check_scheme(class_weight: Any) -> None:
     """Raise an error for anything that is neither a scheme nor a mapping."""
-    if not (class_weight is None or isinstance(class_weight, Mapping) or class_weight in SCHEMES):
+    if not (
+        class_weight is None
+        or isinstance(class_weight, Mapping)
+        or (isinstance(class_weight, str) and class_weight in SCHEMES)
+    ):
         raise ParameterError(
             f"class_weight has to be None, a mapping of class to weight, or one of "
             f"{', '.join(map(repr, SCHEMES))}, not {class_weight!r}."

@@ -1,0 +1,66 @@
+"""Where one kernel overtakes another: the constants NARROW, DENSE, ROW_SECONDS and PRODUCT_SECONDS come from here."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy import sparse
+
+from machine import best, describe, warm_memory
+from mergesvm.data import Batch
+from mergesvm.data.sparse import DensifiedRows, SparseRows
+from mergesvm.engines import Threads
+from mergesvm.knowledge import load_kernels
+from mergesvm.knowledge.narrow import narrow_sums
+from mergesvm.knowledge.scatter import multiplied_sums, scattered_sums
+from mergesvm.knowledge.wide import wide_sums
+
+ENGINE = Threads(2)
+console = Console(width=110)
+
+
+def dense() -> None:
+    kernels = load_kernels()
+    generator = np.random.default_rng(0)
+    table = Table("width", "classes", "compiled ns/row", "BLAS ns/row", "compiled is faster by", title="Dense rows")
+    for width in (8, 16, 28, 48, 64, 96, 128, 160):
+        for n_classes in (2, 10):
+            rows = 20_000_000 // width
+            X, y = generator.normal(size=(rows, width)), generator.integers(0, n_classes, rows)
+            batch, anchor = Batch.of(X, y), np.zeros(width)
+            arguments = batch, batch.labels.codes, n_classes, anchor, ENGINE
+            compiled = best(lambda arguments=arguments: narrow_sums(*arguments, kernels)) / rows * 1e9
+            blas = best(lambda arguments=arguments: wide_sums(*arguments, "float64")) / rows * 1e9
+            table.add_row(str(width), str(n_classes), f"{compiled:.0f}", f"{blas:.0f}", f"{blas / compiled:.2f}")
+    console.print(table)
+
+
+def sparse_rows() -> None:
+    kernels = load_kernels()
+    generator = np.random.default_rng(0)
+    table = Table("width", "stored", "compiled ns/product", "scipy ns/product", "dense / compiled", title="Sparse rows")
+    for width in (100, 300, 1000):
+        for density in (0.01, 0.05, 0.1, 0.15, 0.2, 0.3):
+            rows = int(min(40_000, 2e8 / (width * density) ** 2))
+            X = sparse.random_array((rows, width), density=density, random_state=generator, format="csr")
+            batch = Batch.of(X, generator.integers(0, 2, rows))
+            batch = Batch(SparseRows(X), batch.labels, None)
+            as_dense = Batch(DensifiedRows(SparseRows(X)), batch.labels, None)
+            products = float((np.diff(X.indptr).astype(float) ** 2).sum())
+            arguments = batch.labels.codes, 2
+            compiled = best(lambda b=batch, a=arguments: scattered_sums(b, *a, ENGINE, kernels), 3)
+            scipy = best(lambda b=batch, a=arguments: multiplied_sums(b, *a), 3)
+            blas = best(lambda b=as_dense, a=arguments, w=width: wide_sums(b, *a, np.zeros(w), ENGINE, "float64"), 3)
+            per = 1e9 / products
+            table.add_row(
+                str(width), f"{density:.0%}", f"{compiled * per:.2f}", f"{scipy * per:.2f}", f"{blas / compiled:.2f}"
+            )
+    console.print(table)
+
+
+if __name__ == "__main__":
+    console.print(describe(ENGINE.workers), highlight=False)
+    warm_memory()
+    dense()
+    sparse_rows()

@@ -1,0 +1,63 @@
+"""Real data for the benchmarks: from a folder (--data or MERGESVM_DATA), else from OpenML."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import fetch_openml, load_svmlight_file
+
+
+def folder(given: str | None) -> Path | None:
+    name = given or os.environ.get("MERGESVM_DATA")
+    return Path(name) if name else None
+
+
+def mnist(where: Path | None):
+    """60,000 + 10,000 rows x 784 pixels, 10 classes, as uint8."""
+    if where is None:
+        X, y = fetch_openml("mnist_784", version=1, return_X_y=True, as_frame=False)
+        X, y = X.astype(np.uint8), y.astype(int)
+        return X[:60_000], y[:60_000], X[60_000:], y[60_000:]
+
+    def read(name, header):
+        with gzip.open(where / "mnist" / name) as file:
+            return np.frombuffer(file.read(), dtype=np.uint8, offset=header)
+
+    return (
+        read("train-images-idx3-ubyte.gz", 16).reshape(-1, 784),
+        read("train-labels-idx1-ubyte.gz", 8).astype(int),
+        read("t10k-images-idx3-ubyte.gz", 16).reshape(-1, 784),
+        read("t10k-labels-idx1-ubyte.gz", 8).astype(int),
+    )
+
+
+def a9a(where: Path | None):
+    """32,561 + 16,281 sparse rows x 123 binary features, 2 classes."""
+    if where is None:
+        X, y = fetch_openml("a9a", version=1, return_X_y=True, as_frame=False)
+        X, y = X.tocsr(), np.asarray(y, dtype=float)
+        return X[:32_561], y[:32_561], X[32_561:], y[32_561:]
+    parts = []
+    for name in ("a9a.gz", "a9a.t.gz"):
+        with gzip.open(where / "a9a" / name) as file:
+            X, y = load_svmlight_file(file, n_features=123)
+        # Some peers take 32-bit indices only.
+        X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        parts += [X, y]
+    return tuple(parts)
+
+
+def five_million(rows: int = 5_000_000, width: int = 28):
+    """Two overlapping classes of narrow rows, the size of the HIGGS set, and rows to test on; made, not real."""
+    generator = np.random.default_rng(0)
+    w = generator.normal(size=width)
+    X = np.empty((rows + 200_000, width))
+    y = np.empty(len(X), dtype=np.int64)
+    for start in range(0, len(X), 1 << 18):
+        part = X[start : start + (1 << 18)]
+        generator.standard_normal(out=part)
+        y[start : start + len(part)] = part @ w + 4 * generator.normal(size=len(part)) > 0
+    return X[:rows], y[:rows], X[rows:], y[rows:]

@@ -1,0 +1,112 @@
+"""The machine's own limits, and how to measure fairly on a machine that is shared."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import platform
+import threading
+import time
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+import psutil
+
+from mergesvm.engines import Threads
+
+PACKAGES = ("mergesvm", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "numba", "threadpoolctl")
+
+
+def describe(threads: int) -> str:
+    versions = []
+    for name in PACKAGES:
+        try:
+            versions.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            versions.append(f"{name} not installed")
+    memory = psutil.virtual_memory().total / 2**30
+    return (
+        f"Python {platform.python_version()}, {', '.join(versions)}\n"
+        f"{platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GiB, {threads} threads"
+    )
+
+
+def warm_memory(gigabytes: float = 4.0) -> None:
+    """Touch memory once, so that no contender pays for pages the machine hands out for the first time."""
+    np.ones(int(gigabytes * 2**27))
+
+
+def best(function, repeats: int = 5) -> float:
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def syrk_rate(kind: type, threads: int, width: int = 784) -> float:
+    """Multiply-adds x 2 / 2 (one triangle) a second of X'X by BLAS: rows x width^2 / time, the best of all ways."""
+    X = np.random.default_rng(0).normal(size=(8192, width)).astype(kind)
+    work = X.shape[0] * width**2
+    together = work / best(lambda: X.T @ X)
+    apart = threads * work / best(lambda: Threads(threads).map(lambda _: X.T @ X, range(threads)))
+    return max(together, apart)
+
+
+def read_rate(threads: int) -> float:
+    """Bytes a second at which memory is read, all threads together."""
+    X = np.ones((threads, 2**25))
+    return X.nbytes / best(lambda: Threads(threads).map(np.sum, list(X)))
+
+
+def rounds(contenders: dict, repeats: int) -> dict[str, list[float]]:
+    """Time contenders in turn, several rounds, so that a slow moment of the machine strikes all alike."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(repeats):
+        for name, run in contenders.items():
+            time.sleep(0.15)  # threads of the one before may still be spinning
+            start = time.perf_counter()
+            run()
+            times[name].append(time.perf_counter() - start)
+    return times
+
+
+def within(seconds: float, function):
+    """What a function returns, run in a process of its own, and its time; None if it takes longer."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def work():
+        start = time.perf_counter()
+        result = function()
+        sender.send((time.perf_counter() - start, result))
+
+    process = context.Process(target=work)
+    process.start()
+    answer = receiver.recv() if receiver.poll(seconds) else None
+    process.kill()
+    process.join()
+    return answer
+
+
+class PeakMemory:
+    """The highest resident memory within a ``with`` block, above that at its beginning."""
+
+    def __enter__(self):
+        self._process = psutil.Process()
+        self._begin = self._peak = self._process.memory_info().rss
+        self._running = True
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def _watch(self):
+        while self._running:
+            self._peak = max(self._peak, self._process.memory_info().rss)
+            time.sleep(0.0005)
+
+    def __exit__(self, *_):
+        self._running = False
+        self._thread.join()
+        self.bytes = self._peak - self._begin

@@ -1,0 +1,274 @@
+"""mergesvm against its peers and against the machine's own limit, in one run: ``make bench``.
+
+Every contender learns and solves; times are the best of several rounds in which all take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy import sparse
+from sklearn.linear_model import RidgeClassifier, SGDClassifier
+from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
+
+import mergesvm as ms
+from datasets import a9a, five_million, folder, mnist
+from machine import PeakMemory, describe, read_rate, rounds, syrk_rate, warm_memory, within
+
+warnings.simplefilter("ignore")
+THREADS = 2
+PATIENCE = 90.0
+"""LinearSVC is given so many seconds, and then up."""
+
+console = Console(width=118)
+
+
+class IncrementalRidge:
+    """scikit-learn-intelex, as a classifier: targets -1 and +1, one column a class."""
+
+    def fit(self, X, y):
+        from sklearnex.linear_model import IncrementalRidge as Peer
+
+        self.classes = np.unique(y)
+        one_column = len(self.classes) == 2
+        targets = np.where(y == self.classes[1], 1, -1) if one_column else np.where(y[:, None] == self.classes, 1, -1)
+        self.ridge = Peer(alpha=1.0).fit(X, targets.astype(X.dtype))
+        self.ridge.coef_  # noqa: B018 the peer solves when first asked
+        return self
+
+    def predict(self, X):
+        scores = self.ridge.predict(X.toarray() if sparse.issparse(X) else X)
+        return self.classes[(scores > 0).astype(int)] if len(self.classes) == 2 else self.classes[scores.argmax(axis=1)]
+
+
+def compare(title, mine, closed_form, others, X, y, test, truth, limit, repeats, dense=None):
+    """One table: mergesvm and the peers on the same rows; ``limit`` are the seconds of the machine's own limit."""
+    fitted = {}
+
+    def runner(name, machine, rows):
+        def run():
+            fitted[name] = machine.fit(rows, y)
+
+        return run
+
+    rows = {name: (dense if dense is not None and name == "IncrementalRidge" else X) for name in closed_form | others}
+    contenders = {name: runner(name, machine, data) for name, (machine, data) in mine.items()}
+    contenders |= {name: runner(name, machine, rows[name]) for name, machine in (closed_form | others).items()}
+    times = rounds(contenders, repeats)
+    svc = within(PATIENCE, lambda: (LinearSVC(dual=False).fit(X, y).predict(test) == truth).mean())
+
+    peers = {name: min(times[name]) for name in closed_form | others}
+    fastest_closed = min(min(times[name]) for name in closed_form)
+    table = Table(
+        "", "best s", "median s", "accuracy", "x fastest peer", "x closed form", "share of limit", title=title
+    )
+    for name in contenders:
+        best = min(times[name])
+        data = mine[name][1] if name in mine else None
+        rows_to_test = test if data is None else test_like(data, test)
+        accuracy = (fitted[name].predict(rows_to_test) == truth).mean()
+        ours = name in mine
+        table.add_row(
+            f"[bold]{name}[/]" if ours else name,
+            f"{best:.4f}",
+            f"{statistics.median(times[name]):.4f}",
+            f"{accuracy:.2%}",
+            f"{min(peers.values()) / best:.1f}" if ours else "",
+            f"{fastest_closed / best:.1f}" if ours else "",
+            f"{limit[name] / best:.0%}" if ours and name in limit else "",
+        )
+    table.add_row(
+        "LinearSVC(dual=False)",
+        f"> {PATIENCE:.0f}" if svc is None else f"{svc[0]:.2f}",
+        "",
+        "" if svc is None else f"{svc[1]:.2%}",
+    )
+    console.print(table)
+
+
+def test_like(data, test):
+    """Test rows in the units of the rows learned: pixels as they are, or as shares of 255."""
+    return np.round(test * 255).astype(np.uint8) if data.dtype == np.uint8 else test.astype(data.dtype)
+
+
+def narrow(repeats):
+    X, y, test, truth = five_million()
+    compare(
+        "5,000,000 x 28 float64, 2 classes",
+        {"MergeSVC": (ms.MergeSVC(n_jobs=THREADS), X)},
+        {"IncrementalRidge": IncrementalRidge(), "RidgeClassifier": RidgeClassifier(solver="cholesky")},
+        {"SGD, one epoch": SGDClassifier(max_iter=1, tol=None)},
+        X,
+        y,
+        test,
+        truth,
+        {"MergeSVC": X.nbytes / read_rate(THREADS)},
+        repeats,
+    )
+    console.print("limit: reading the rows from memory once\n")
+
+
+def pixels(where, repeats):
+    X8, y, test8, truth = mnist(where)
+    work = len(X8) * X8.shape[1] ** 2
+    for kind in (np.float64, np.float32):
+        X, test = (X8 / 255).astype(kind), (test8 / 255).astype(kind)
+        seconds = work / syrk_rate(kind, THREADS)
+        mine = {"MergeSVC": (ms.MergeSVC(n_jobs=THREADS), X)}
+        if kind is np.float32:
+            mine = {"MergeSVC float32": (ms.MergeSVC(precision="float32", n_jobs=THREADS), X)}
+            mine["MergeSVC uint8"] = (ms.MergeSVC(n_jobs=THREADS), X8)
+        compare(
+            f"MNIST 60,000 x 784 {kind.__name__}, 10 classes, one-vs-rest",
+            mine,
+            {"IncrementalRidge": IncrementalRidge(), "RidgeClassifier": RidgeClassifier(solver="cholesky")},
+            {"SGD, one epoch": SGDClassifier(max_iter=1, tol=None)},
+            X,
+            y,
+            test,
+            truth,
+            dict.fromkeys(mine, seconds),
+            repeats,
+        )
+        console.print(f"limit: X'X at the measured syrk rate, {work / seconds / 1e9:.0f} Gflop/s {kind.__name__}\n")
+    one_vs_one(X8, y, test8, truth, repeats)
+
+
+def one_vs_one(X8, y, test8, truth, repeats):
+    X, test = X8 / 255, test8 / 255
+    k = ms.learn(X, y, n_jobs=THREADS)
+    steps = {
+        "learn": lambda: ms.learn(X, y, n_jobs=THREADS),
+        "solve one-vs-one": lambda: ms.solve(k, C=0.1, multiclass="ovo", n_jobs=THREADS),
+        "solve one-vs-rest": lambda: ms.solve(k, C=0.1, n_jobs=THREADS),
+        "solve one-vs-rest, balanced": lambda: ms.solve(k, C=0.1, class_weight="balanced", n_jobs=THREADS),
+    }
+    times = rounds(steps, repeats)
+    accuracy = {
+        "solve one-vs-one": steps["solve one-vs-one"](),
+        "solve one-vs-rest": steps["solve one-vs-rest"](),
+        "solve one-vs-rest, balanced": steps["solve one-vs-rest, balanced"](),
+    }
+    table = Table("", "best s", "x learning", "accuracy", title="MNIST float64, from the same knowledge")
+    for name, values in times.items():
+        shown = f"{(accuracy[name].predict(test) == truth).mean():.2%}" if name in accuracy else ""
+        table.add_row(name, f"{min(values):.3f}", f"{min(values) / min(times['learn']):.2f}", shown)
+    console.print(table)
+    exact, single = ms.solve(k), ms.solve(ms.learn(X.astype(np.float32), y, precision="float32"))
+    rounded = ms.solve(ms.learn(X.astype(np.float32), y))
+    change = [np.abs(m.coef_ - exact.coef_).max() / np.abs(exact.coef_).max() for m in (rounded, single)]
+    console.print(
+        f"largest relative change of the coefficients: {change[0]:.0e} by float32 input alone, "
+        f"{change[1]:.0e} with float32 products\n"
+    )
+
+
+def sparse_rows(where, repeats):
+    X, y, test, truth = a9a(where)
+    compare(
+        f"a9a {X.shape[0]:,} x {X.shape[1]} sparse, 2 classes",
+        {"MergeSVC": (ms.MergeSVC(n_jobs=THREADS), X)},
+        {"IncrementalRidge": IncrementalRidge(), "RidgeClassifier": RidgeClassifier(solver="sparse_cg")},
+        {"SGD, one epoch": SGDClassifier(max_iter=1, tol=None)},
+        X,
+        y,
+        test,
+        truth,
+        {},
+        max(20, repeats),
+        dense=X.toarray(),
+    )
+    console.print("IncrementalRidge is given dense rows; RidgeClassifier's cholesky refuses sparse ones.\n")
+
+
+def slices(repeats):
+    """Whether the thousandth slice costs what the second did."""
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(2_000, 100)), generator.integers(0, 5, 2_000)
+    early, late = [], []
+    for _ in range(repeats):
+        machine = ms.MergeSVC(n_jobs=THREADS)
+        for number in range(1, 1_041):
+            start = time.perf_counter()
+            machine.partial_fit(X, y)
+            took = time.perf_counter() - start
+            if 1 < number <= 41:
+                early.append(took)
+            elif number > 1_000:
+                late.append(took)
+    ratio = statistics.median(late) / statistics.median(early)
+    console.print(
+        f"partial_fit of 2,000 x 100 rows: {1e3 * statistics.median(early):.2f} ms after one slice, "
+        f"{1e3 * statistics.median(late):.2f} ms after 1,000: ratio {ratio:.2f}\n"
+    )
+
+
+def memory(where):
+    table = Table("", "input MB", "knowledge MB", "peak above input MB", title="Resident memory of learning")
+    X8, y8, _, _ = mnist(where)
+    X, y, _, _ = five_million()
+    cases = {"5,000,000 x 28 float64": (X, y), "MNIST uint8": (X8, y8), "MNIST float64": (X8 / 255, y8)}
+    for name, (rows, labels) in cases.items():
+        ms.learn(rows[:20_000], labels[:20_000], n_jobs=THREADS)
+        with PeakMemory() as peak:
+            k = ms.learn(rows, labels, n_jobs=THREADS)
+        table.add_row(name, f"{rows.nbytes / 1e6:.0f}", f"{k.nbytes / 1e6:.0f}", f"{peak.bytes / 1e6:.0f}")
+    console.print(table)
+
+
+def start_up(repeats):
+    """Import, first fit in a new process, and the price of the compiled kernels."""
+
+    def seconds(script):
+        return min(float(subprocess.check_output([sys.executable, "-c", script])) for _ in range(repeats))
+
+    clock = "import time; t = time.perf_counter(); {}; print(time.perf_counter() - t)"
+    peer = seconds(clock.format("import sklearn.linear_model"))
+    mine = seconds(clock.format("import mergesvm"))
+    iris = "from sklearn.datasets import load_iris; X, y = load_iris(return_X_y=True); import mergesvm as ms; "
+    fit = seconds(iris + clock.format("ms.MergeSVC().fit(X, y)"))
+    load = seconds(iris + clock.format("ms.load_kernels(); ms.learn(X, y)"))
+    console.print(
+        f"import mergesvm {mine:.2f} s, {mine / peer:.2f} x import sklearn.linear_model; "
+        f"first fit of iris {fit:.3f} s; loading the compiled kernels {load:.2f} s\n"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", help="folder of data sets; default MERGESVM_DATA, else OpenML")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--only", nargs="*", help="narrow pixels sparse slices memory start", default=None)
+    arguments = parser.parse_args()
+    where = folder(arguments.data)
+    parts = {
+        "narrow": lambda: narrow(arguments.repeats),
+        "pixels": lambda: pixels(where, arguments.repeats),
+        "sparse": lambda: sparse_rows(where, arguments.repeats),
+        "slices": lambda: slices(3),
+        "memory": lambda: memory(where),
+        "start": lambda: start_up(5),
+    }
+    console.print(describe(THREADS), highlight=False)
+    warm_memory()
+    ms.load_kernels()
+    generator = np.random.default_rng(0)
+    ms.learn(generator.normal(size=(1000, 3)), np.arange(1000) % 2)  # compile, or load what was compiled before
+    ms.learn(sparse.random_array((1000, 30), density=0.05, random_state=generator), np.arange(1000) % 2)
+    with threadpool_limits(THREADS):
+        for name, run in parts.items():
+            if not arguments.only or name in arguments.only:
+                run()
+
+
+if __name__ == "__main__":
+    main()
