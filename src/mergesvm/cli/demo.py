@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 from sklearn.datasets import load_digits
@@ -59,7 +60,8 @@ def run_demo(console: Console, picture: Path, seed: int = 0) -> Story:
     _forget(console, pieces, nodes, X, y, test, truth)
     _resolve(console, story, merge(pieces), test, truth)
     saved = save_picture(picture, story.rows, story.merged, story.alone, story.difference, STRENGTHS, story.grid)
-    console.print(f"\nThe picture is in [bold]{picture}[/].\n" if saved else f"\nNo picture: {_NO_PLOTS}\n")
+    message = f"\nThe picture is in [bold]{escape(str(picture))}[/].\n" if saved else f"\nNo picture: {_NO_PLOTS}\n"
+    console.print(message, soft_wrap=True)
     return story
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mergesvm.data.rows import Rows
 
-DENSE = 0.15
+DENSE = 0.2
 """Rows of which more than this share is stored are faster multiplied as dense blocks; see benchmarks/crossovers.py."""
 
 

@@ -16,13 +16,13 @@ from mergesvm.knowledge.narrow import narrow_sums
 from mergesvm.knowledge.scatter import multiplied_sums, scattered_sums
 from mergesvm.knowledge.wide import wide_sums
 
-NARROW = 96
+NARROW = 64
 """Up to this width the compiled kernel is faster than gathering and BLAS; see benchmarks/crossovers.py."""
 
 SMALL = 2e7
 """With fewer products than this, threads take longer to start than to save."""
 
-ROW_SECONDS = 40e-9
+ROW_SECONDS = 50e-9
 """What the compiled kernel saves on a narrow row, as measured."""
 
 PRODUCT_SECONDS = 4e-9

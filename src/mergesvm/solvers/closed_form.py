@@ -19,10 +19,7 @@ WIDE = 2048
 """From this width on a single factorisation is worth more than one thread."""
 
 
-ROUNDING: dict[str, float] = {
-    "float64": 1e3 * float(np.finfo(np.float64).eps),
-    "float32": 8 * float(np.finfo(np.float32).eps),
-}
+ROUNDING = {"float64": 2.0**-42, "float32": 2.0**-20}
 """What share of a sum of squares rounding may have touched, by the precision of the products."""
 
 SMALL = 1e7
