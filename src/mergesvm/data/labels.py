@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.rows import spans
+from mergesvm.engines import Threads
 from mergesvm.errors import DataError
 
 Label = str | int | float | bool
@@ -134,18 +135,26 @@ def _encode_by_table(
     low, high = int(array.min()), int(array.max())
     if high - low >= TABLE_SIZE:
         return None
-    seen = np.zeros(high - low + 1, dtype=np.int64)
-    for start, stop in spans(len(array), CHUNK):
-        chunk = array[start:stop] if counts is None else array[start:stop][counts[start:stop]]
-        seen += np.bincount(_offsets(chunk, low), minlength=len(seen))
+    chunks = list(spans(len(array), CHUNK))
+    engine = Threads()
+
+    def count(span: tuple[int, int]) -> NDArray[np.int64]:
+        chunk = array[slice(*span)] if counts is None else array[slice(*span)][counts[slice(*span)]]
+        return np.bincount(_offsets(chunk, low), minlength=high - low + 1)
+
+    seen = np.sum(engine.map(count, chunks), axis=0)
     present = np.flatnonzero(seen)
     table = np.full(len(seen), -1, dtype=_code_type(len(present)))
     table[present] = np.arange(len(present))
     codes: NDArray[Any] = np.empty(len(array), dtype=table.dtype)
-    for start, stop in spans(len(array), CHUNK):
-        np.take(table, _offsets(array[start:stop], low), out=codes[start:stop])
+
+    def encode(span: tuple[int, int]) -> None:
+        start, stop = span
+        np.take(table, _offsets(array[start:stop], low), out=codes[start:stop], mode="clip")
         if counts is not None:
             codes[start:stop][~counts[start:stop]] = -1
+
+    engine.map(encode, chunks)
     scalar = {"b": bool, "f": float}.get(array.dtype.kind, int)
     return tuple(scalar(low + int(value)) for value in present), codes, seen[present]
 

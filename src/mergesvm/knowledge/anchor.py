@@ -36,11 +36,11 @@ def choose_anchor(batch: Batch, preferred: NDArray[np.float64] | None = None) ->
     [0.0, 1000000.0]
     """
     rows = batch.rows
-    counted = batch.labels.codes >= 0
-    first = int(np.argmax(counted))
-    if isinstance(rows, SparseRows) or not counted[first]:
+    first = 0 if batch.weights is None else int(np.argmax(batch.weights > 0))
+    counted = batch.labels.codes[first : first + PILOT_ROWS] >= 0
+    if isinstance(rows, SparseRows) or not counted[0]:
         return np.zeros(rows.width)
-    pilot = rows.block(first, min(first + PILOT_ROWS, rows.n_rows))[counted[first : first + PILOT_ROWS]]
+    pilot = rows.block(first, min(first + PILOT_ROWS, rows.n_rows))[counted]
     if preferred is None:
         preferred = np.zeros(rows.width)
     elif len(pilot) < ENOUGH_ROWS:

@@ -99,15 +99,14 @@ def solve_problems(
     >>> solve_problems(k, one_vs_rest(k), C=0.5).coefs
     array([[0.5]])
     """
-    frame = Frame.of(knowledge, standardize)
+    system = _System(knowledge, C, Frame.of(knowledge, standardize), penalize_intercept)
     groups: dict[bytes, list[int]] = {}
     for problem in range(len(problems)):
         groups.setdefault(problems.weights(problem).tobytes(), []).append(problem)
     members = list(groups.values())
 
     def run(group: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
-        weights = problems.weights(group[0])
-        return _solve_alike(knowledge, weights, problems.signs[group].astype(np.float64), C, frame, penalize_intercept)
+        return system.solve(problems.weights(group[0]), problems.signs[group].astype(np.float64))
 
     coefs, offsets = np.empty((len(problems), knowledge.width)), np.empty(len(problems))
     solvers = [""] * len(problems)
@@ -123,83 +122,83 @@ def solve_problems(
     return Solution(coefs, offsets, tuple(solvers))
 
 
-def _solve_alike(
-    knowledge: Knowledge,
-    weights: NDArray[np.float64],
-    signs: NDArray[np.float64],
-    C: float,
-    frame: Frame,
-    penalize_intercept: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
-    """Coefficients and offsets at the anchor of problems with the same weights and different signs."""
-    counts = weights * knowledge.counts
-    count = counts.sum()
-    if not count > 0:
-        raise KnowledgeError("All classes of a problem weigh nothing. Give at least one class a positive weight.")
-    mean = weights @ knowledge.sums / count
-    gram = _centred_gram(knowledge, weights, count, mean)
-    noise = _rounding(knowledge, weights)
-    lost = gram.diagonal() <= noise
-    gram[lost], gram[:, lost] = 0.0, 0.0
-    system = frame.scaled(gram)
-    system[np.diag_indices_from(system)] += 1 / C
-    relative = noise[~lost] / (frame.scale[~lost] ** 2 * system.diagonal()[~lost])
-    solve, solver = factorise(system, float(relative.max(initial=0.0)))
+class _System:
+    """What all problems over the same knowledge share."""
 
-    balance = signs @ counts
-    right = (signs * weights) @ knowledge.sums - balance[:, None] * mean
-    _warn_of_lost(knowledge, lost, right, weights)
-    right[:, lost] = 0.0
-    right /= frame.scale
-    w = solve(right.T).T
-    at_mean = balance / count
-    if penalize_intercept:
-        # The intercept at the origin of the frame is u.z with u = [-g; 1]: the penalty adds u u'/C to the system.
-        g = (knowledge.anchor + mean - frame.origin) / frame.scale
-        q = solve(g)
-        pull = (at_mean - w @ g) / (C + g @ q + 1 / count)
-        w = w + pull[:, None] * q
-        at_mean = at_mean - pull / count
-    w = w / frame.scale
-    return w, at_mean - w @ mean, solver
+    def __init__(self, knowledge: Knowledge, C: float, frame: Frame, penalize_intercept: bool) -> None:
+        self.knowledge = knowledge
+        self.C = C
+        self.frame = frame
+        self.penalize_intercept = penalize_intercept
+        # How far rounding may have moved the diagonals: a share of the largest that they ever were.
+        diagonals = np.array([gram.diagonal() for gram in knowledge.grams])
+        self.rounding = ROUNDING[knowledge.precision] * np.maximum(diagonals, knowledge.peaks)
 
+    def solve(
+        self, weights: NDArray[np.float64], signs: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
+        """Coefficients and offsets at the anchor of problems with the same weights and different signs."""
+        knowledge, frame = self.knowledge, self.frame
+        counts = weights * knowledge.counts
+        count = counts.sum()
+        if not count > 0:
+            raise KnowledgeError("All classes of a problem weigh nothing. Give at least one class a positive weight.")
+        mean = weights @ knowledge.sums / count
+        balance = signs @ counts
+        gram = self._centred_gram(weights, count, mean)
+        right = (signs * weights) @ knowledge.sums - balance[:, None] * mean
+        noise = self._leave_out_lost(gram, right, weights)
 
-def _centred_gram(
-    knowledge: Knowledge, weights: NDArray[np.float64], count: float, mean: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """The weighted sum of the Gram matrices about the weighted mean."""
-    total = np.outer(mean, -count * mean)
-    if (weights == 1).all():
-        total += knowledge.pooled_gram
+        system = frame.scaled(gram)
+        system[np.diag_indices_from(system)] += 1 / self.C
+        solve, solver = factorise(system, float((noise / frame.scale**2 / system.diagonal()).max()))
+        w = solve((right / frame.scale).T).T
+        at_mean = balance / count
+        if self.penalize_intercept:
+            # The intercept at the origin of the frame is u.z with u = [-g; 1]: the penalty adds u u'/C to the system.
+            g = (knowledge.anchor + mean - frame.origin) / frame.scale
+            q = solve(g)
+            pull = (at_mean - w @ g) / (self.C + g @ q + 1 / count)
+            w = w + pull[:, None] * q
+            at_mean = at_mean - pull / count
+        w = w / frame.scale
+        return w, at_mean - w @ mean, solver
+
+    def _centred_gram(
+        self, weights: NDArray[np.float64], count: float, mean: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The weighted sum of the Gram matrices about the weighted mean."""
+        total = np.outer(mean, -count * mean)
+        if (weights == 1).all():
+            total += self.knowledge.pooled_gram
+            return total
+        for weight, gram in zip(weights, self.knowledge.grams, strict=True):
+            if weight == 1:
+                total += gram
+            elif weight:
+                total += weight * gram
         return total
-    for weight, gram in zip(weights, knowledge.grams, strict=True):
-        if weight == 1:
-            total += gram
-        elif weight:
-            total += weight * gram
-    return total
 
+    def _leave_out_lost(
+        self, gram: NDArray[np.float64], right: NDArray[np.float64], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Clear features of which rounding has left no variance; returns the rounding in the diagonal of the others.
 
-def _rounding(knowledge: Knowledge, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far rounding may have moved the diagonal of the centred Gram matrix: a share of the largest it ever was."""
-    diagonals = np.array([gram.diagonal() for gram in knowledge.grams])
-    largest = np.maximum(diagonals, knowledge.peaks)
-    total: NDArray[np.float64] = weights @ largest if knowledge.per_class else largest[0]
-    return ROUNDING[knowledge.precision] * total
-
-
-def _warn_of_lost(
-    knowledge: Knowledge, lost: NDArray[np.bool_], right: NDArray[np.float64], weights: NDArray[np.float64]
-) -> None:
-    """Features of which rounding has left no variance are constant; unless their class means say otherwise."""
-    certain = 1e-12 * (weights @ np.abs(knowledge.sums))
-    telling = np.flatnonzero(lost & (np.abs(right).max(axis=0) > certain))
-    if len(telling):
-        names = knowledge.signature.names
-        feature = telling[0] if names is None else repr(names[telling[0]])
-        warnings.warn(
-            f"Feature {feature} has lost its digits to rounding and is left out ({len(telling)} such in all): it lies "
-            f"too far from the anchor, or much larger rows were subtracted. Learn the remaining rows again.",
-            SolverWarning,
-            stacklevel=2,
-        )
+        Such features are constant, unless their class means say otherwise: then a warning says what was lost.
+        """
+        knowledge = self.knowledge
+        noise: NDArray[np.float64] = weights @ self.rounding if knowledge.per_class else self.rounding[0]
+        lost = gram.diagonal() <= noise
+        certain = 1e-12 * (weights @ np.abs(knowledge.sums))
+        telling = np.flatnonzero(lost & (np.abs(right).max(axis=0) > certain))
+        gram[lost], gram[:, lost], right[:, lost] = 0.0, 0.0, 0.0
+        if len(telling):
+            names = knowledge.signature.names
+            feature = telling[0] if names is None else repr(names[telling[0]])
+            warnings.warn(
+                f"Feature {feature} has lost its digits to rounding and is left out ({len(telling)} such in all): it "
+                f"lies too far from the anchor, or much larger rows were subtracted. Learn the remaining rows again.",
+                SolverWarning,
+                stacklevel=2,
+            )
+        return np.where(lost, 0.0, noise)
