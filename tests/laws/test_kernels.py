@@ -37,7 +37,7 @@ def by_formula(X, codes, weights, anchor, n_classes):
     return np.array(totals), grams
 
 
-def check(kernel, X, y, weights, anchor, workers, tolerance=1e-12):
+def assert_sums(kernel, X, y, weights, anchor, workers, tolerance=1e-12):
     batch = Batch.of(X, y, weights)
     totals, grams = kernel(batch, anchor, workers)
     dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
@@ -61,7 +61,7 @@ def test_dense_sums_are_those_of_the_formula(kernel, workers, weighted, shape):
     weights = generator.choice([0.0, 0.25, 2.0], shape[0], p=[0.2, 0.4, 0.4]) if weighted else None
     if weighted:
         weights[0] = 1.0
-    check(kernel, X, y, weights, generator.normal(size=shape[1]), workers)
+    assert_sums(kernel, X, y, weights, generator.normal(size=shape[1]), workers)
 
 
 @pytest.mark.parametrize("kernel", [narrow, wide])
@@ -69,7 +69,7 @@ def test_dense_sums_are_those_of_the_formula(kernel, workers, weighted, shape):
 def test_any_numeric_type_gives_the_same_sums(kernel, dtype):
     generator = np.random.default_rng(0)
     X = np.asfortranarray(generator.integers(0, 2 if dtype is bool else 100, (900, 12)).astype(dtype))
-    check(kernel, X, generator.integers(0, 2, 900), None, np.full(12, 0.5), 2)
+    assert_sums(kernel, X, generator.integers(0, 2, 900), None, np.full(12, 0.5), 2)
 
 
 @pytest.mark.parametrize("kernel", [scattered, multiplied])
@@ -83,7 +83,7 @@ def test_sparse_sums_are_those_of_the_formula(kernel, workers, weighted, dtype):
     y = generator.integers(0, 3, X.shape[0])
     weights = generator.choice([0.0, 0.25, 2.0], X.shape[0]) if weighted else None
     assert isinstance(Batch.of(X, y).rows, SparseRows)
-    check(kernel, X, y, weights, np.zeros(60), workers, tolerance=1e-6 if dtype is np.float32 else 1e-12)
+    assert_sums(kernel, X, y, weights, np.zeros(60), workers, tolerance=1e-6 if dtype is np.float32 else 1e-12)
 
 
 def test_sparse_rows_with_duplicate_and_unsorted_entries_are_summed():
@@ -91,7 +91,7 @@ def test_sparse_rows_with_duplicate_and_unsorted_entries_are_summed():
     X = sparse.coo_array((np.array([1.0, 2.0, 4.0, 1.0, 0.0]), (rows, columns)), shape=(3, 40))
     before = X.copy()
     for kernel in (scattered, multiplied):
-        check(kernel, X, np.array([0, 0, 1]), None, np.zeros(40), 1)
+        assert_sums(kernel, X, np.array([0, 0, 1]), None, np.zeros(40), 1)
     assert (before != X).nnz == 0
     assert X.nnz == before.nnz
 
@@ -116,7 +116,7 @@ def test_columns_that_are_silent_at_first_are_not_lost():
     X[3_000:, 40:90] = generator.normal(size=(3_000, 50))
     X[::2, 100], X[1::2, 100] = 1.0, -1.0  # sums to zero, but is not silent
     X[5_999, 149] = 2.0
-    check(wide, X, y, None, np.zeros(150), 2)
+    assert_sums(wide, X, y, None, np.zeros(150), 2)
 
 
 def test_float32_products_are_close():

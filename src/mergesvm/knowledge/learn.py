@@ -55,7 +55,7 @@ def learn(
         about one and the same anchor add without being moved.
     precision : {"float64", "float32"}
         In which precision the products of wide rows are formed; sums are float64 always. ``"float32"`` is about twice
-        as fast, at relative errors of about 1e-6 in the coefficients. 8-bit pixels are multiplied in float32 exactly,
+        as fast, at relative errors of a few 1e-6 in the coefficients. 8-bit pixels are multiplied in float32 exactly,
         whatever is chosen here.
     n_jobs : int, optional
         Number of threads; one a core by default.
