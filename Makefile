@@ -33,4 +33,5 @@ bench: .venv/ready-bench    ## against the peers and the machine's limit, in one
 	touch $@
 
 clean:
-	rm -rf .venv .hypothesis .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache mergesvm-demo.png
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -61,7 +61,7 @@ WRONG = {
     "missing number": (np.array([1.0, np.nan]), "Input y contains NaN: row 1"),
     "missing in pandas": (pd.Series(["a", None]), "row 1 has no label|NaN: row 1"),
     "infinite": (np.array([1.0, np.inf]), "infinity.*row 1"),
-    "not whole": (np.array([1.0, 1.5]), "Unknown label type: continuous. Row 1 is 1.5"),
+    "not whole": (np.array([1.0, 1.5]), "Unknown label type: continuous, row 1 is 1.5"),
     "mixed": (["a", 1], "row 0 is the text 'a', row 1 is the whole number 1"),
     "booleans among numbers": ([1, True], "row 0 is the whole number 1, row 1 is the boolean True"),
     "masked": (np.ma.masked_array([1, 2], [False, True]), "row 1 is masked"),

@@ -223,3 +223,30 @@ def test_the_form_of_the_knowledge_counts_not_that_of_the_parameters(data):
     X, y = data
     machine = MergeSVC(class_weight="balanced").fit(X, y).set_params(per_class=False)
     assert_same_model(machine.resolve(C=1.0), MergeSVC(class_weight="balanced").fit(X, y), X)
+
+
+def test_machines_and_knowledge_go_together(data):
+    X, y = data
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    expected = MergeSVC(C=2.0).fit(frame, y)
+    made = MergeSVC(C=2.0).merge(ms.learn(frame, y))
+    assert made.feature_names_in_.tolist() == list("abcde")
+    assert made.n_features_in_ == 5
+    assert_same_model(made, expected, frame)
+    halves = [MergeSVC(C=2.0).fit(frame[i::2], y[i::2]) for i in range(2)]
+    assert_same_model(sum(halves), expected, frame)
+    assert_same_model(halves[0] + halves[1].knowledge_, expected, frame)
+    with pytest.raises(TypeError, match="not with int"):
+        made.merge(3)
+
+
+def test_parameters_set_later_wait_for_fit_or_resolve(data):
+    X, y = data
+    for learned in (MergeSVC(C=5.0).fit(X, y), MergeSVC(C=5.0).partial_fit(X, y)):
+        learned.set_params(C=0.001)
+        assert_same_model(learned, MergeSVC(C=5.0).fit(X, y), X)
+        assert_same_model(learned.resolve(), MergeSVC(C=0.001).fit(X, y), X)
+    with pytest.raises(ms.errors.ParameterError, match="C has to be a positive number"):
+        MergeSVC(C=-5).partial_fit(X, y)
+    with pytest.raises(ms.errors.ParameterError, match="'c' is not a parameter"):
+        learned.resolve(c=3)

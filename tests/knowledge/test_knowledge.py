@@ -214,7 +214,28 @@ def test_an_anchor_that_was_given_stays_the_callers(letters):
 
 
 def test_only_knowledge_is_merged_and_solved(letters):
-    with pytest.raises(TypeError, match="not NoneType"):
+    with pytest.raises(TypeError, match="A fitted estimator has it as knowledge_"):
         ms.merge([ms.learn(*letters), None])
     with pytest.raises(TypeError, match="not MergeSVC"):
         ms.solve(ms.MergeSVC())
+
+
+def test_one_alone_is_a_list_of_one(letters):
+    k = ms.learn(*letters, feature_names=["age", "height", "weight", "year"])
+    assert k.select("age").signature.names == ("age",)
+    assert k.select(3).signature.names == ("year",)
+    assert k.only("b").labels == ("b",)
+    assert k.join({"x": "a"}).labels == ("A", "b", "c", "x")
+    with pytest.raises(ParameterError, match="it has 2, there are 4"):
+        k.select([True, False])
+    with pytest.raises(ParameterError, match="at least one class"):
+        k.only([])
+    with pytest.raises(ParameterError, match="mapping of a new name"):
+        k.join(["a", "b"])
+
+
+def test_solving_leaves_nothing_in_what_is_shipped(letters):
+    k = ms.learn(*letters)
+    before = len(pickle.dumps(k))
+    ms.solve(k)
+    assert len(pickle.dumps(k)) == before

@@ -44,6 +44,15 @@ assert "numba" in sys.modules, "not loaded when the rent was paid"
     assert done.returncode == 0, done.stderr
 
 
+def test_loaded_kernels_are_compiled_and_ready():
+    kernels = loading.load_kernels()
+    for kernel in (kernels.add_rows, kernels.finish, kernels.rank_update, kernels.scatter_rows):
+        assert kernel.signatures
+    before = list(kernels.add_rows.signatures)
+    ms.learn(np.ones((5, 3)), [1, 2, 1, 2, 1], np.ones(5))
+    assert kernels.add_rows.signatures == before
+
+
 def test_rent_adds_up_until_the_kernels_are_bought(monkeypatch):
     monkeypatch.setattr(loading, "_rent", 0.0)
     monkeypatch.setattr(loading, "_kernels", None)

@@ -114,3 +114,12 @@ def test_models_say_what_they_are():
     pairwise = ms.solve(ms.learn(X, y), multiclass="ovo")
     assert repr(pairwise) == "PairwiseModel of 3 classes x 2 features, 3 pairs, ties by recount"
     assert pairwise.pairs_ == [(0, 1), (0, 2), (1, 2)]
+
+
+@pytest.mark.parametrize("terms", TERMS[:2])
+def test_the_score_is_the_share_predicted_rightly(terms):
+    X, y = blobs(n=200, d=2, classes=3)
+    model = ms.solve(ms.learn(X, y), **terms)
+    assert model.score(X, y) == (model.predict(X) == y).mean()
+    with pytest.raises(ms.errors.DataError, match="unequal length"):
+        model.score(X, y[:-1])

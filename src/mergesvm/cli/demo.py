@@ -68,6 +68,13 @@ def run_demo(console: Console, picture: Path, seed: int = 0) -> Story:
 _NO_PLOTS = "matplotlib is not installed. Install it with: pip install 'mergesvm\\[plots]'"
 
 
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("scheme", "weights") else "right")
+    return table
+
+
 def _data(seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
     X, y = load_digits(return_X_y=True)
     X = np.sqrt(X)  # pixels are counts; their roots are of more even spread, and no longer whole numbers
@@ -86,8 +93,8 @@ def _arrive(
     truth: NDArray[Any],
 ) -> list[Knowledge]:
     """Slices arrive; each node adds what it learns to what it knows, and the nodes are merged."""
-    columns = ("slice", "rows so far", "one node alone", "merged", "merged - batch")
-    table = Table(*columns, title="Learn in parallel, merge")
+    columns = ("slice", "rows so far", "nodes alone, mean", "merged", "off batch training by")
+    table = _table("Learn in parallel, merge", *columns)
     pieces: list[Knowledge] = []
     engine = Threads(NODES)
     for number in track(range(1, SLICES + 1), "learning", console=console, transient=True):
@@ -112,6 +119,7 @@ def _arrive(
             f"{story.difference[-1]:.0e}",
         )
     console.print(table)
+    console.print("off by: the largest difference of any score of a test row")
     return pieces
 
 
@@ -126,7 +134,7 @@ def _forget(
 ) -> None:
     """Each node in turn is taken back out of the whole, and compared with never having been there."""
     whole = merge(pieces)
-    table = Table("node forgotten", "rows", "accuracy without it", "forgotten - never seen", title="\nForget")
+    table = _table("\nForget", "node forgotten", "rows", "accuracy without it", "off never having seen it by")
     for number, piece in enumerate(pieces):
         rest = solve(whole - piece, **TERMS)
         others = np.concatenate([node for index, node in enumerate(nodes) if index != number])

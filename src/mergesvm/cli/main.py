@@ -47,7 +47,7 @@ def demo(
     picture: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path("mergesvm-demo.png"),
     seed: Annotated[int, typer.Option(help="How the rows are dealt to the nodes.")] = 0,
 ) -> None:
-    """Four nodes learn handwritten digits in parallel, are merged, and one is forgotten: exactly the batch model."""
+    """Four nodes learn handwritten digits in parallel, are merged, and forgotten in turn: exactly the batch model."""
     run_demo(Console(), picture, seed)
 
 

@@ -52,6 +52,11 @@ def _dense(X: Any) -> NDArray[Any]:
             array = np.array(X, dtype=object)
     except ValueError:
         array = _nested(X)
+    if array.ndim == 0:
+        hint = " Call .collect() first." if hasattr(X, "collect") else ""
+        raise DataError(
+            f"Expected 2D array, got {type(X).__name__} instead: X has to be an array, a sparse array or a table.{hint}"
+        )
     if array.ndim != 2:
         raise DataError(
             f"Expected 2D array, got {array.ndim}D array instead: X of shape {array.shape} has to be rows by columns. "

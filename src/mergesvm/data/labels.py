@@ -97,7 +97,7 @@ def as_labels(y: Any) -> NDArray[Any]:
 
 def label_kind(value: Any, row: int | None = None) -> str:
     """The kind of one label, or an error that says what is wrong with it."""
-    where = "A label" if row is None else f"Row {row}"
+    where = "a label" if row is None else f"row {row}"
     if isinstance(value, (bool, np.bool_)):
         return "boolean"
     if isinstance(value, (int, np.integer)):
@@ -108,12 +108,12 @@ def label_kind(value: Any, row: int | None = None) -> str:
         what = "has no label" if value is None else f"is {value!r} of type {type(value).__name__}"
         raise DataError(f"Unknown label type: {where} {what}. Labels are strings, whole numbers or booleans.")
     if np.isnan(value):
-        raise DataError(f"Input y contains NaN: {where} has no label.")
+        raise DataError(f"Input y contains NaN: {where} has no label. Give it one, or leave the row out.")
     if np.isinf(value):
-        raise DataError(f"Input y contains infinity or a value too large for dtype('float64'). {where} is {value}.")
+        raise DataError(f"Input y contains infinity or a value too large for dtype('float64'). Look at {where}.")
     if value != int(value):
         raise DataError(
-            f"Unknown label type: continuous. {where} is {value!r}; mergesvm classifies, it does not regress. "
+            f"Unknown label type: continuous, {where} is {value!r}. mergesvm classifies, it does not regress. "
             f"Labels are strings, whole numbers or booleans."
         )
     return "decimal"

@@ -114,7 +114,8 @@ def _arrow(table: Any) -> TableRows:
 
 
 def _not_numeric(name: Any, dtype: Any, cell: Any, row: int = 0) -> DataError:
-    example = "" if cell is None else f", row {row} holds {cell!r}"
+    plain = cell.item() if isinstance(cell, np.generic) else cell
+    example = "" if cell is None else f", row {row} holds {plain!r}"
     return DataError(
         f"Input X is not numeric: column {str(name)!r} is of type {dtype}{example}. "
         f"Drop the column or encode it as numbers."

@@ -15,7 +15,7 @@ from mergesvm.data import Rows, as_rows
 from mergesvm.data.labels import Label
 from mergesvm.errors import FormError, ParameterError
 from mergesvm.knowledge import Knowledge, learn
-from mergesvm.models import LinearModel, PairwiseModel, solve
+from mergesvm.models import LinearModel, PairwiseModel, check_terms, solve
 
 INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 SOLVE_PARAMETERS = ("C", "class_weight", "multiclass", "standardize", "penalize_intercept", "ties")
@@ -73,6 +73,7 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
 
     knowledge_: Knowledge
     _model: LinearModel | PairwiseModel | None
+    _terms: dict[str, Any]
 
     def __init__(
         self,
@@ -128,21 +129,30 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._know(self.knowledge_ - self._learn(X, y, sample_weight, reset=False))
 
-    def merge(self, other: MergeSVC) -> Self:
-        """Add what another fitted estimator has learned."""
-        check_is_fitted(self)
-        check_is_fitted(other)
-        return self._know(self.knowledge_ + other.knowledge_)
+    def merge(self, other: MergeSVC | Knowledge) -> Self:
+        """Add what another fitted estimator has learned, or knowledge from anywhere; also to one not yet fitted."""
+        if isinstance(other, MergeSVC):
+            check_is_fitted(other)
+        elif not isinstance(other, Knowledge):
+            raise TypeError(f"A MergeSVC merges with another or with knowledge, not with {type(other).__name__}.")
+        more = other.knowledge_ if isinstance(other, MergeSVC) else other
+        if not hasattr(self, "knowledge_"):
+            self.n_features_in_ = more.width
+            if more.signature.names is not None:
+                self.feature_names_in_ = np.array(more.signature.names, dtype=object)
+            return self._know(more)
+        return self._know(self.knowledge_ + more)
 
     def __add__(self, other: object) -> MergeSVC:
-        if not isinstance(other, MergeSVC):
+        if not isinstance(other, (MergeSVC, Knowledge)):
             return NotImplemented
         check_is_fitted(self)
         both: MergeSVC = clone(self)
-        for name in (*INPUT_ATTRIBUTES, "knowledge_"):
-            if hasattr(self, name):
-                setattr(both, name, getattr(self, name))
-        return both.merge(other)
+        return both.merge(self).merge(other)
+
+    def __radd__(self, other: object) -> MergeSVC:
+        # So that sum(machines), which begins with 0, works as one expects.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def resolve(self, **parameters: Any) -> Self:
         """Solve again on other terms, without data: C, class_weight, multiclass, standardize, ...; all are kept.
@@ -152,9 +162,8 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         unknown = sorted(set(parameters) - set(SOLVE_PARAMETERS))
         if unknown:
-            raise ParameterError(
-                f"{unknown[0]!r} cannot be changed without data. What can: {', '.join(SOLVE_PARAMETERS)}."
-            )
+            what = "cannot be changed without data" if unknown[0] in self.get_params() else "is not a parameter"
+            raise ParameterError(f"{unknown[0]!r} {what}. What can be changed: {', '.join(SOLVE_PARAMETERS)}.")
         model = self._solve(self.knowledge_, **parameters)
         return self.set_params(**parameters)._know(self.knowledge_, model)  # type: ignore[no-any-return]
 
@@ -175,7 +184,7 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         """The solution, solved when first asked for after something was learned, merged or forgotten."""
         check_is_fitted(self)
         if self._model is None:
-            self._model = self._solve(self.knowledge_)
+            self._model = self._solve(self.knowledge_, **self._terms)
         return self._model
 
     @property
@@ -224,16 +233,21 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         return self.class_weight
 
     def _solve(self, knowledge: Knowledge, **changes: Any) -> LinearModel | PairwiseModel:
-        terms = {name: getattr(self, name) for name in SOLVE_PARAMETERS} | changes
+        terms = self._present_terms() | changes
         if not knowledge.per_class:
             if changes.get("class_weight", self.class_weight) != self.class_weight:
                 raise FormError("In the pooled form class weights are fixed when learning, and cannot be changed.")
             terms["class_weight"] = None
         return solve(knowledge, **terms, n_jobs=self.n_jobs)
 
+    def _present_terms(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in SOLVE_PARAMETERS}
+
     def _know(self, knowledge: Knowledge, model: LinearModel | PairwiseModel | None = None) -> Self:
-        self.knowledge_ = knowledge
-        self._model = model
+        terms = self._present_terms()
+        check_terms(*(terms[name] for name in ("C", "class_weight", "multiclass", "ties")))
+        # A model not solved yet will be solved on the terms of now: parameters set later wait for fit or resolve.
+        self.knowledge_, self._model, self._terms = knowledge, model, terms
         return self
 
     def _rows(self, X: Any) -> Rows:

@@ -33,7 +33,8 @@ def merge(pieces: Iterable[Piece]) -> Piece:
     pieces = list(pieces)
     strangers = [piece for piece in pieces if not isinstance(piece, Sums)]
     if strangers:
-        raise TypeError(f"Only knowledge can be merged, not {type(strangers[0]).__name__}.")
+        kind = type(strangers[0]).__name__
+        raise TypeError(f"Only knowledge can be merged, not {kind}. A fitted estimator has it as knowledge_.")
     if not pieces:
         raise KnowledgeError("There is nothing to merge: give at least one piece of knowledge.")
     signature = reduce(lambda one, other: one.joined(other), (piece.signature for piece in pieces))

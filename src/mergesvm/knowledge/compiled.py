@@ -119,3 +119,14 @@ def scatter_rows(starts, columns, values, codes, weights, grams, totals):  # typ
 def stage_depth(width: int) -> int:
     """How many rows a stage holds: one stage is to lie in the first-level cache."""
     return int(np.clip(2**15 // (8 * width) // 32 * 32, 32, 128))
+
+
+def compile_all() -> None:
+    """Call every kernel once, with the types in which it is called most, so that none has to be compiled later."""
+    nothing, one, codes = np.empty(0), np.zeros((1, PADDING)), np.zeros(1, dtype=np.intp)
+    stage = np.zeros((1, PADDING, 32)), np.zeros((1, 32)), np.zeros(1, dtype=np.intp)
+    sums = np.zeros((1, PADDING, PADDING)), np.zeros((1, PADDING))
+    add_rows(one, codes, nothing, np.zeros(PADDING), *stage, *sums)
+    finish(*stage, *sums)
+    starts, columns = np.array([0, 1], dtype=np.int32), np.zeros(1, dtype=np.int32)
+    scatter_rows(starts, columns, np.ones(1), np.zeros(1, dtype=np.int8), nothing, np.zeros((1, 1)), np.zeros((1, 1)))

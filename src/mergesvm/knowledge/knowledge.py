@@ -114,12 +114,18 @@ class Knowledge(Sums):
         return join(self, groups)
 
     def __repr__(self) -> str:
-        def many(number: int, noun: str, plural: str) -> str:
-            return f"{number:,} {noun if number == 1 else plural}"
-
         shown = [f"{label} {rows:,}" for label, rows in list(zip(self.labels, self.rows.tolist(), strict=True))[:10]]
         more = ["..."] if len(self.labels) > 10 else []
-        size = f"{many(int(self.rows.sum()), 'row', 'rows')} x {many(self.width, 'feature', 'features')}"
+        size = f"{counted(int(self.rows.sum()), 'row')} x {counted(self.width, 'feature')}"
         form = "" if self.per_class else ", pooled"
         classes = ": " + ", ".join(shown + more) if shown else ""
-        return f"Knowledge of {size} in {many(len(self.labels), 'class', 'classes')}{form}{classes}"
+        return f"Knowledge of {size} in {counted(len(self.labels), 'class', 'classes')}{form}{classes}"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "row"), counted(1000, "row"), counted(2, "class", "classes")
+    ('1 row', '1,000 rows', '2 classes')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

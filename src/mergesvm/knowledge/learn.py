@@ -87,7 +87,7 @@ def learn(
     )
     if fixed:
         batch = _weighted(batch, fixed)
-    _check_memory(len(batch.labels.classes) if per_class else 1, batch.rows.width)
+    _check_memory(len(batch.labels.classes) if per_class else 1, batch.rows.width, per_class)
     point = choose_anchor(batch, None if anchor is None else as_point(anchor, batch.rows.width))
     n_classes = len(batch.labels.classes)
     sums, grams = accumulate(batch, point, per_class, Threads(n_jobs), precision)
@@ -109,13 +109,14 @@ def learn(
     )
 
 
-def _check_memory(n_grams: int, width: int) -> None:
+def _check_memory(n_grams: int, width: int, per_class: bool) -> None:
     """Say before the work what would not fit after it."""
     needed, machine = 8 * n_grams * width**2, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > machine:
+        pooling = ", or with per_class=False" if per_class and needed / n_grams <= machine else ""
         raise ParameterError(
             f"Knowledge of {n_grams} x {width:,} x {width:,} sums takes {needed / 1e9:,.0f} GB, and this machine has "
-            f"{machine / 1e9:,.0f} GB. Learn from fewer features, or with per_class=False."
+            f"{machine / 1e9:,.0f} GB. Learn from fewer features{pooling}."
         )
 
 

@@ -24,15 +24,21 @@ def kernels_worth(seconds_saved: float) -> ModuleType | None:
     with _lock:
         _rent += seconds_saved
         due = _kernels is not None or _rent >= LOAD_SECONDS
-    return load_kernels() if due else None
+    return _import_kernels() if due else None
 
 
 def load_kernels() -> ModuleType:
-    """Load the compiled kernels now, as a server or a benchmark does before the first request.
+    """Load and compile the kernels now, as a server or a benchmark does before the first request.
 
     >>> load_kernels().__name__
     'mergesvm.knowledge.compiled'
     """
+    kernels = _import_kernels()
+    kernels.compile_all()
+    return kernels
+
+
+def _import_kernels() -> ModuleType:
     global _kernels
     with _lock:
         if _kernels is None:

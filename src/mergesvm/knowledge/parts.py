@@ -33,7 +33,9 @@ def select(knowledge: Piece, features: Sequence[Any]) -> Piece:
 
 def only(knowledge: Piece, classes: Iterable[Label]) -> Piece:
     """Knowledge of some classes; nothing is copied but the counts and sums."""
-    wanted = {plain_label(label) for label in classes}
+    wanted = {plain_label(label) for label in _several(classes)}
+    if not wanted:
+        raise ParameterError("Choose at least one class.")
     _check_known(knowledge, wanted)
     if not knowledge.per_class and wanted != set(knowledge.labels):
         raise FormError(
@@ -54,7 +56,9 @@ def only(knowledge: Piece, classes: Iterable[Label]) -> Piece:
 def join(knowledge: Piece, groups: Mapping[Label, Iterable[Label]]) -> Piece:
     """Knowledge in which classes have become one: joining is adding."""
     taken: dict[Label, Label] = {}
-    groups = {plain_label(name): [plain_label(member) for member in members] for name, members in groups.items()}
+    if not isinstance(groups, Mapping):
+        raise ParameterError(f"Classes are joined by a mapping of a new name to the classes it takes, not {groups!r}.")
+    groups = {plain_label(name): [plain_label(label) for label in _several(old)] for name, old in groups.items()}
     for name, members in groups.items():
         _check_known(knowledge, set(members))
         for member in members:
@@ -94,6 +98,11 @@ def _join_pooled(knowledge: Piece, renamed: list[Label]) -> Piece:
     )
 
 
+def _several(items: Any) -> Iterable[Any]:
+    """One item alone is meant as a list of one; text is one item, not its letters."""
+    return [items] if isinstance(items, str) or not isinstance(items, Iterable) else items
+
+
 def _check_known(knowledge: Sums, wanted: set[Label]) -> None:
     unknown = [label for label in wanted if label not in knowledge.labels]
     if unknown:
@@ -102,9 +111,11 @@ def _check_known(knowledge: Sums, wanted: set[Label]) -> None:
 
 
 def _positions(knowledge: Sums, features: Sequence[Any]) -> NDArray[np.intp]:
-    wanted = list(features)
+    wanted = list(_several(features))
     names, width = knowledge.signature.names, knowledge.width
-    if len(wanted) == width and all(isinstance(item, (bool, np.bool_)) for item in wanted):
+    if wanted and all(isinstance(item, (bool, np.bool_)) for item in wanted):
+        if len(wanted) != width:
+            raise ParameterError(f"A mask needs one entry a feature: it has {len(wanted)}, there are {width} features.")
         wanted = np.flatnonzero(wanted).tolist()
     if not wanted:
         raise ParameterError("Select at least one feature.")

@@ -48,9 +48,11 @@ class Signature:
         mine, theirs = self._sayings(), other._sayings()
         for key in mine:
             if mine[key] != theirs[key] and not (key == "labels" and None in (self.labels, other.labels)):
+                cure = "Learn both pieces on the same terms."
+                if key == "names":
+                    cure = "Learn both with the same names in the same order; feature_names= gives names to an array."
                 raise SignatureError(
-                    f"Cannot {verb} knowledge of {theirs[key]} {preposition} knowledge of {mine[key]}. "
-                    f"Learn both pieces on the same terms."
+                    f"Cannot {verb} knowledge of {theirs[key]} {preposition} knowledge of {mine[key]}. {cure}"
                 )
         return replace(self, labels=self.labels or other.labels)
 

@@ -53,6 +53,9 @@ class Sums:
         for array in self.arrays():
             array.flags.writeable = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "pooled_gram"}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.__post_init__()

@@ -2,6 +2,6 @@
 
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
-from mergesvm.models.solve import solve
+from mergesvm.models.solve import check_terms, solve
 
-__all__ = ["LinearModel", "PairwiseModel", "solve"]
+__all__ = ["LinearModel", "PairwiseModel", "check_terms", "solve"]

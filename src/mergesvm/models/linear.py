@@ -63,4 +63,4 @@ class LinearModel(Planes):
         return np.hstack([1 - positive, positive])
 
     def __repr__(self) -> str:
-        return f"LinearModel of {len(self.classes_)} classes x {self.coef_.shape[1]} features"
+        return f"LinearModel of {self._size()}"

@@ -97,7 +97,4 @@ class PairwiseModel(Planes):
         return shares
 
     def __repr__(self) -> str:
-        return (
-            f"PairwiseModel of {len(self.classes_)} classes x {self.coef_.shape[1]} features, "
-            f"{len(self.pairs_)} pairs, ties by {self.ties}"
-        )
+        return f"PairwiseModel of {self._size()}, {len(self.pairs_)} pairs, ties by {self.ties}"

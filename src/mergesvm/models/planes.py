@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mergesvm.data import as_rows, label_array, spans
-from mergesvm.data.labels import Label
+from mergesvm.data.labels import Label, as_labels
 from mergesvm.engines import Threads
 from mergesvm.errors import DataError
 from mergesvm.knowledge import Knowledge
+from mergesvm.knowledge.knowledge import counted
 from mergesvm.solvers import Solution
 
 BLOCK_BYTES = 2**21
@@ -22,7 +24,7 @@ SMALL = 1e7
 """With fewer products than this, threads take longer to start than to save."""
 
 
-class Planes:
+class Planes(ABC):
     """Separating planes of one or more binary problems, and the classes they tell apart.
 
     Attributes
@@ -47,6 +49,20 @@ class Planes:
         self.solver_ = "eigh" if "eigh" in solution.solvers else "cholesky"
         self.intercept_ = solution.offsets - solution.coefs @ knowledge.anchor
         self._offsets = solution.offsets
+
+    @abstractmethod
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row."""
+
+    def _size(self) -> str:
+        return f"{counted(len(self.classes_), 'class', 'classes')} x {counted(self.coef_.shape[1], 'feature')}"
+
+    def score(self, X: Any, y: Any) -> float:
+        """The share of rows whose class is predicted rightly."""
+        truth, predicted = as_labels(y), self.predict(X)
+        if len(truth) != len(predicted):
+            raise DataError(f"X and y are of unequal length: {len(predicted)} rows, {len(truth)} labels.")
+        return float(np.mean(predicted == truth))
 
     def scores(self, X: Any) -> NDArray[np.float64]:
         """Scores of all rows in all binary problems, (rows, problems), computed block by block."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from mergesvm.engines import Threads
 from mergesvm.errors import KnowledgeError, ParameterError
@@ -14,6 +15,7 @@ from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.votes import TIE_RULES
 from mergesvm.solvers import class_moments, one_vs_one, one_vs_rest, side_moments, solve_problems
 from mergesvm.solvers.soundness import check_sound
+from mergesvm.solvers.weighting import check_scheme
 
 SMALLEST_C = 1e-300
 
@@ -58,13 +60,9 @@ def solve(
     (array([[-0.79]]), array([[-0.04]]))
     """
     if not isinstance(knowledge, Knowledge):
-        raise TypeError(f"Only knowledge can be solved, not {type(knowledge).__name__}: learn it first.")
-    if not isinstance(C, Real) or not SMALLEST_C <= C <= 1 / SMALLEST_C:
-        raise ParameterError(f"C has to be a positive number, not {C!r}.")
-    if multiclass not in ("ovr", "ovo"):
-        raise ParameterError(f"multiclass has to be 'ovr' (one-vs-rest) or 'ovo' (one-vs-one), not {multiclass!r}.")
-    if ties not in TIE_RULES:
-        raise ParameterError(f"ties has to be one of {', '.join(map(repr, TIE_RULES))}, not {ties!r}.")
+        kind = type(knowledge).__name__
+        raise TypeError(f"Only knowledge can be solved, not {kind}. A fitted estimator has it as knowledge_.")
+    check_terms(C, class_weight, multiclass, ties)
     if not knowledge.labels:
         raise KnowledgeError(
             "There is nothing to solve: the knowledge is of no rows, or of rows of weight zero only. "
@@ -87,3 +85,20 @@ def solve(
     if len(knowledge.labels) > 2:
         return LinearModel(knowledge, solution, class_moments(knowledge, solution))
     return LinearModel(knowledge, solution, side_moments(knowledge, problems, solution))
+
+
+def check_terms(C: Any, class_weight: Any, multiclass: Any, ties: Any) -> None:
+    """Raise an error for terms on which nothing can be solved, whatever the knowledge.
+
+    >>> check_terms(C=-1, class_weight=None, multiclass="ovr", ties="recount")
+    Traceback (most recent call last):
+    ...
+    mergesvm.errors.ParameterError: C has to be a positive number, not -1.
+    """
+    if not isinstance(C, (int, float, np.integer, np.floating)) or not SMALLEST_C <= C <= 1 / SMALLEST_C:
+        raise ParameterError(f"C has to be a positive number, not {C!r}.")
+    check_scheme(class_weight)
+    if multiclass not in ("ovr", "ovo"):
+        raise ParameterError(f"multiclass has to be 'ovr' (one-vs-rest) or 'ovo' (one-vs-one), not {multiclass!r}.")
+    if ties not in TIE_RULES:
+        raise ParameterError(f"ties has to be one of {', '.join(map(repr, TIE_RULES))}, not {ties!r}.")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mergesvm.errors import FormError
 from mergesvm.knowledge import Knowledge
-from mergesvm.solvers.weighting import check_scheme, given_weights, side_weights
+from mergesvm.solvers.weighting import given_weights, side_weights
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,6 @@ def one_vs_one(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | N
 
 
 def _weighted(knowledge: Knowledge, signs: NDArray[np.int8], class_weight: Any) -> Problems:
-    check_scheme(class_weight)
     if not knowledge.per_class and class_weight is not None:
         raise FormError(
             "In the pooled form class weights are fixed when learning. Solve with class_weight=None, or learn with "
