@@ -239,3 +239,16 @@ def test_solving_leaves_nothing_in_what_is_shipped(letters):
     before = len(pickle.dumps(k))
     ms.solve(k)
     assert len(pickle.dumps(k)) == before
+
+
+@pytest.mark.parametrize("per_class", [True, False])
+def test_the_anchor_follows_rows_that_have_left_it_behind(per_class):
+    generator = np.random.default_rng(0)
+    near, far = generator.normal(size=(400, 3)), generator.normal(size=(300, 3)) + np.array([0.0, 1e3, 1e6])
+    y = np.arange(400) % 2
+    both = ms.learn(near, y, per_class=per_class) + ms.learn(far, y[:300], per_class=per_class)
+    left = both - ms.learn(near, y, per_class=per_class)
+    np.testing.assert_allclose(left.anchor, far.mean(axis=0), atol=20)
+    assert left.anchor[0] == 0
+    again = ms.learn(far + 1e4, y[:300], per_class=per_class)
+    np.testing.assert_allclose((left + again - left).anchor, far.mean(axis=0) + 1e4, atol=20)

@@ -69,7 +69,7 @@ def test_dense_sums_are_those_of_the_formula(kernel, workers, weighted, shape):
 def test_any_numeric_type_gives_the_same_sums(kernel, dtype):
     generator = np.random.default_rng(0)
     X = np.asfortranarray(generator.integers(0, 2 if dtype is bool else 100, (900, 12)).astype(dtype))
-    assert_sums(kernel, X, generator.integers(0, 2, 900), None, np.full(12, 0.5), 2)
+    assert_sums(kernel, X, generator.integers(0, 2, 900), None, np.full(12, 0.3), 2)
 
 
 @pytest.mark.parametrize("kernel", [scattered, multiplied])
@@ -128,3 +128,13 @@ def test_float32_products_are_close():
     for one, other in zip(single, double, strict=True):
         difference = np.abs(one - other).max() / np.abs(other).max()
         assert 0 < difference < 1e-6
+
+
+def test_only_unweighted_8_bit_pixels_about_whole_numbers_are_multiplied_in_float32():
+    generator = np.random.default_rng(0)
+    X, y = generator.integers(0, 256, (900, 12)), generator.integers(0, 2, 900)
+    whole, between = np.full(12, 100.0), np.full(12, 100.3)
+    assert_sums(wide, X.astype(np.uint8), y, generator.random(900), whole, 2)
+    assert_sums(wide, X.astype(np.uint8), y, None, between, 2)
+    assert_sums(wide, X.astype(np.uint8), y, None, np.full(12, 1000.0), 2)
+    assert_sums(wide, (100 * X).astype(np.int16), y, None, whole, 2)

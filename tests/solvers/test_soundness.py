@@ -29,3 +29,21 @@ def test_honest_retirement_is_never_refused(precision, width):
         left = left - ms.learn(X[part], y[part], precision=precision)
         check_sound(left)
     assert left.rows.sum() == 10
+
+
+def test_what_was_taken_back_wrongly_is_not_hidden_by_what_comes_after():
+    X, y = blobs(n=50, classes=2)
+    wrong = ms.learn(X, y) - ms.learn(X[:40] * 5, y[:40])
+    more = ms.learn(X[:5] / 10, y[:5])
+    for later in (wrong + more, more + wrong, (wrong + more) - more):
+        with pytest.raises(ms.errors.IndefiniteError):
+            ms.solve(later)
+
+
+def test_the_largest_sums_are_remembered_through_all_that_follows():
+    X, y = blobs(n=90, d=4, classes=2, offset=1.0)
+    whole, one, two = ms.learn(X, y), ms.learn(X[:30], y[:30]), ms.learn(X[30:60], y[30:60])
+    diagonals = np.array([gram.diagonal() for gram in whole.grams])
+    assert (whole.peaks == 0).all()
+    for left in (whole - one, (whole - one) - two, ((whole - one) - two) + one, one + ((whole - one) - two)):
+        assert (left.peaks >= diagonals).all()

@@ -147,9 +147,8 @@ def _forget(
 
 def _resolve(console: Console, story: Story, whole: Knowledge, test: NDArray[Any], truth: NDArray[Any]) -> None:
     """Other values of C, other class weights and schemes, all from the same sums."""
-    table = Table(
-        "scheme", "weights", *(f"{C:.0e}" for C in STRENGTHS), title="\nSolve again for other C, with no data"
-    )
+    strengths = [f"C={C:g}" for C in STRENGTHS]
+    table = _table("\nSolve again for other C, with no data", "scheme", "weights", *strengths)
     start = time.perf_counter()
     for scheme, name in (("ovr", "one-vs-rest"), ("ovo", "one-vs-one")):
         for weights in (None, "balanced"):
