@@ -250,3 +250,21 @@ def test_parameters_set_later_wait_for_fit_or_resolve(data):
         MergeSVC(C=-5).partial_fit(X, y)
     with pytest.raises(ms.errors.ParameterError, match="'c' is not a parameter"):
         learned.resolve(c=3)
+
+
+def test_what_fails_or_is_interrupted_leaves_the_width_as_it_was(data, monkeypatch):
+    X, y = data
+    machine = MergeSVC()
+    with pytest.raises(ms.errors.DataError):
+        machine.partial_fit(np.full((3, 4), np.nan), [0, 1, 0])
+    assert not hasattr(machine, "n_features_in_")
+    machine.fit(X, y)
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mergesvm.estimators.merge_svc.learn", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        machine.fit(X[:, :2], y)
+    assert machine.n_features_in_ == 5
+    assert machine.predict(X).shape == y.shape

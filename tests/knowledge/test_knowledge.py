@@ -252,3 +252,36 @@ def test_the_anchor_follows_rows_that_have_left_it_behind(per_class):
     assert left.anchor[0] == 0
     again = ms.learn(far + 1e4, y[:300], per_class=per_class)
     np.testing.assert_allclose((left + again - left).anchor, far.mean(axis=0) + 1e4, atol=20)
+
+
+def test_signatures_differ_in_whatever_differs():
+    many = tuple(f"feature {i}" for i in range(30))
+    signature = ms.Signature("identity", 30, many)
+    for other in (
+        ms.Signature("fourier", 30, many),
+        ms.Signature("identity", 30, (*many[:-1], "another")),
+        ms.Signature("identity", 30, many, per_class=False),
+    ):
+        with pytest.raises(SignatureError, match="Cannot add"):
+            signature.joined(other)
+
+
+def test_the_coarser_precision_is_that_of_the_whole():
+    X, y = np.random.default_rng(0).normal(size=(50, 70)), np.arange(50) % 2
+    fine, coarse = ms.learn(X, y), ms.learn(X, y, precision="float32")
+    assert (fine + coarse).precision == ((fine + coarse) - fine).precision == coarse.precision == "float32"
+    assert ms.learn(X[:, :9], y, precision="float32").precision == "float64"  # narrow rows are multiplied in float64
+
+
+def test_class_weights_fixed_when_learning_may_be_keyed_by_numpy_values(letters):
+    X, y = letters[0], np.arange(200) % 2
+    one = ms.learn(X, y, per_class=False, class_weight={0: 1, 1: 3})
+    other = ms.learn(X, y, per_class=False, class_weight={np.int64(0): 1.0, np.int64(1): 3.0})
+    assert (one + other).rows.sum() == 400
+    with pytest.raises(ParameterError, match="every class a number"):
+        ms.learn(X, y, per_class=False, class_weight={0: "x", 1: 2.0})
+
+
+def test_the_sum_of_all_classes_cannot_be_changed_either(letters):
+    with pytest.raises(ValueError, match="read-only"):
+        ms.learn(*letters).pooled_gram[0, 0] = 1.0

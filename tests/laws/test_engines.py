@@ -62,3 +62,23 @@ def test_blas_has_one_thread_for_each_task_and_its_own_again_afterwards():
     inside = engines.Threads(2).map(threads, range(2))
     assert all(number == 1 for numbers in inside for number in numbers)
     assert threads() == before
+
+
+def test_blas_has_its_own_threads_again_after_tasks_that_overlap():
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    def hold(first, last):
+        time.sleep(first)
+        with engines.Threads.single_threaded_blas():
+            time.sleep(last)
+
+    before = threads()
+    users = [threading.Thread(target=hold, args=times) for times in ((0.0, 0.1), (0.05, 0.1))]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join()
+    assert threads() == before

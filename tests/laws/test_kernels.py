@@ -138,3 +138,10 @@ def test_only_unweighted_8_bit_pixels_about_whole_numbers_are_multiplied_in_floa
     assert_sums(wide, X.astype(np.uint8), y, None, between, 2)
     assert_sums(wide, X.astype(np.uint8), y, None, np.full(12, 1000.0), 2)
     assert_sums(wide, (100 * X).astype(np.int16), y, None, whole, 2)
+
+
+def test_columns_that_are_all_reached_one_after_another_stay_in_their_places():
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(6_000, 100)), np.zeros(6_000, dtype=int)
+    X[:2_000, 20:60] = 0.0
+    assert_sums(wide, X, y, None, np.zeros(100), 1)

@@ -123,3 +123,12 @@ def test_the_score_is_the_share_predicted_rightly(terms):
     assert model.score(X, y) == (model.predict(X) == y).mean()
     with pytest.raises(ms.errors.DataError, match="unequal length"):
         model.score(X, y[:-1])
+
+
+def test_probabilities_of_the_pooled_form_follow_the_true_frequencies_too():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(4_000, 2))
+    y = (X[:, 0] + generator.normal(size=4_000) > 1.3).astype(int)
+    weights = {0: 1.0, 1: 9.0}
+    pooled = ms.solve(ms.learn(X, y, per_class=False, class_weight=weights)).predict_proba(X)
+    np.testing.assert_allclose(pooled.mean(axis=0), np.bincount(y) / 4_000, atol=0.03)

@@ -137,3 +137,23 @@ def test_many_classes_in_pairs_fit_in_memory():
     tracemalloc.stop()
     assert len(model.coef_) == 19_900
     assert peak < 80e6
+
+
+def test_digits_lost_before_the_anchor_moved_are_still_known_to_be_lost():
+    generator = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    X = sparse.csr_array(np.c_[1e8 + y + 0.5 * generator.normal(size=400), np.zeros((400, 9))])
+    merged = ms.learn(X[:200], y[:200]) + ms.learn(X[200:], y[200:])
+    for k in (merged, merged.about()):
+        with pytest.warns(ms.errors.SolverWarning, match="Feature 0 has lost its digits"):
+            assert ms.solve(k, penalize_intercept=False).coef_[0, 0] == 0
+
+
+def test_rounding_in_what_is_subtracted_is_remembered():
+    generator = np.random.default_rng(0)
+    y = np.arange(500) % 2
+    sizes = ((500, 1e8), (40, 1.0), (40, 1.0))
+    heavy, part, rest = (ms.learn(generator.normal(size=(n, 3)) * scale, y[:n]) for n, scale in sizes)
+    blurred = (heavy + part) - heavy
+    with pytest.warns(ms.errors.SolverWarning, match="has lost its digits"):
+        ms.solve((part + rest) - blurred)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import cache
 from numbers import Integral
 from typing import Any, TypeVar
@@ -16,6 +17,11 @@ from mergesvm.errors import ParameterError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+
+_lock = threading.Lock()
+_limiting = 0
+_limit: Any = None
 
 
 @cache
@@ -65,10 +71,24 @@ class Threads:
             return [future.result() for future in ([failed] if failed else futures)]
 
     @staticmethod
-    def single_threaded_blas() -> AbstractContextManager[Any]:
-        """Limit BLAS to one thread within a ``with`` block."""
-        context: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-        return context
+    @contextmanager
+    def single_threaded_blas() -> Iterator[None]:
+        """Limit BLAS to one thread within a ``with`` block.
+
+        The limit is that of the whole process: the first to come sets it, and the last to go lifts it.
+        """
+        global _limiting, _limit
+        with _lock:
+            if _limiting == 0:
+                _limit = _controller().limit(limits=1, user_api="blas")
+            _limiting += 1
+        try:
+            yield
+        finally:
+            with _lock:
+                _limiting -= 1
+                if _limiting == 0:
+                    _limit.restore_original_limits()
 
     def __repr__(self) -> str:
         return f"Threads({self.workers})"

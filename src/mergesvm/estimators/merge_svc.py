@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -100,16 +101,9 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from these rows alone, and solve."""
-        before = {name: getattr(self, name) for name in INPUT_ATTRIBUTES if hasattr(self, name)}
-        try:
+        with self._input_kept_on_failure():
             knowledge = self._learn(X, y, sample_weight, reset=True)
             return self._know(knowledge, self._solve(knowledge))
-        except Exception:
-            # What failed has taught nothing, not even how many features there are.
-            for name in INPUT_ATTRIBUTES:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(before)
-            raise
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows. Classes are discovered as they come; ``classes``, if given, is what they must be among.
@@ -117,7 +111,8 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         The model is solved when it is next asked for, so that a slice costs the same however many came before.
         """
         known = getattr(self, "knowledge_", None)
-        piece = self._learn(X, y, sample_weight, reset=known is None)
+        with self._input_kept_on_failure():
+            piece = self._learn(X, y, sample_weight, reset=known is None)
         if classes is not None:
             strangers = [label for label in piece.labels if label not in list(classes)]
             if strangers:
@@ -202,6 +197,18 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
     def intercept_(self) -> NDArray[np.float64]:
         """Intercepts, (problems,)."""
         return self.model_.intercept_
+
+    @contextmanager
+    def _input_kept_on_failure(self) -> Iterator[None]:
+        """What fails, or is interrupted, teaches nothing, not even how many features there are."""
+        before = {name: getattr(self, name) for name in INPUT_ATTRIBUTES if hasattr(self, name)}
+        try:
+            yield
+        except BaseException:
+            for name in INPUT_ATTRIBUTES:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Knowledge:
         # Only names and width are checked here; rows are checked, and converted, block by block where they are learned.

@@ -16,6 +16,9 @@ from mergesvm.knowledge.narrow import narrow_sums
 from mergesvm.knowledge.scatter import multiplied_sums, scattered_sums
 from mergesvm.knowledge.wide import wide_sums
 
+STAGES = 1 << 15
+"""For more classes x features than this the stages of the compiled kernel would take more than 32 MB."""
+
 NARROW = 64
 """Up to this width the compiled kernel is faster than gathering and BLAS; see benchmarks/crossovers.py."""
 
@@ -59,13 +62,13 @@ def _sums(
         if kernels is None:
             return multiplied_sums(batch, groups, n_groups)
         return scattered_sums(batch, groups, n_groups, engine, kernels)
-    if len(anchor) <= NARROW:
+    if len(anchor) <= NARROW and n_groups * len(anchor) <= STAGES:
         kernels = kernels_worth(rows.n_rows * ROW_SECONDS)
         if kernels is not None:
             return narrow_sums(batch, groups, n_groups, anchor, engine, kernels)
     if rows.n_rows * len(anchor) ** 2 < SMALL:
         engine = Threads(1)
-    return wide_sums(batch, groups, n_groups, anchor, engine, precision)
+    return wide_sums(batch, groups, n_groups, anchor, engine, precision if len(anchor) > NARROW else "float64")
 
 
 def _class_totals(batch: Batch, anchor: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -19,6 +19,9 @@ Piece = TypeVar("Piece", bound=Sums)
 WEIGHT_TOLERANCE = 1e-4
 """Sums of weights that differ by no more than this, relatively, may be the same sum after much rounding."""
 
+SHRUNK = 1e6
+"""A sum of squares that a move of the anchor makes smaller by this factor has lost so many of its digits."""
+
 FAR = 16.0
 """An anchor so many standard deviations from the mean of a feature is moved to the mean."""
 
@@ -86,8 +89,9 @@ def subtract(whole: Piece, part: Piece) -> Piece:
     counts[at] -= part.counts
     sums[at] -= part.sums
     grams, peaks = list(whole.grams), whole.peaks.copy()
-    for index, gram in zip(at if whole.per_class else [0] * len(part.grams), part.grams, strict=True):
-        peaks[index] = np.maximum(peaks[index], grams[index].diagonal())
+    at_grams = at if whole.per_class else [0] * len(part.grams)
+    for index, gram, peak in zip(at_grams, part.grams, part.peaks, strict=True):
+        peaks[index] = np.maximum.reduce([peaks[index], peak, grams[index].diagonal()])
         grams[index] = grams[index] - gram
     # A class of which no row is left is dropped whole, and rounding with it.
     left = np.flatnonzero(rows)
@@ -114,7 +118,7 @@ def reanchor(knowledge: Piece, anchor: NDArray[np.float64]) -> Piece:
     shift = knowledge.anchor - anchor
     if not shift.any():
         return knowledge
-    grams = tuple(knowledge.grams)
+    grams, peaks = tuple(knowledge.grams), knowledge.peaks
     if grams:
         per_class = knowledge.per_class
         totals = knowledge.sums if per_class else knowledge.sums.sum(axis=0, keepdims=True)
@@ -123,7 +127,12 @@ def reanchor(knowledge: Piece, anchor: NDArray[np.float64]) -> Piece:
         grams = tuple(
             gram + np.outer(half, shift) + np.outer(shift, half) for gram, half in zip(grams, halves, strict=True)
         )
-    return replace(knowledge, anchor=anchor, sums=knowledge.sums + knowledge.counts[:, None] * shift, grams=grams)
+        # Sums that shrink much by the move were rounded when they were large, and that is to be remembered.
+        before = np.array([gram.diagonal() for gram in knowledge.grams])
+        after = np.array([gram.diagonal() for gram in grams])
+        peaks = np.maximum(peaks, np.where(before > SHRUNK * after, before, 0.0))
+    sums = knowledge.sums + knowledge.counts[:, None] * shift
+    return replace(knowledge, anchor=anchor, sums=sums, grams=grams, peaks=peaks)
 
 
 def settled(knowledge: Piece) -> Piece:

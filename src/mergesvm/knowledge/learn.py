@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data import Batch
-from mergesvm.data.labels import Label
+from mergesvm.data import Batch, SparseRows
+from mergesvm.data.labels import Label, plain_label
 from mergesvm.engines import Threads
-from mergesvm.errors import FormError, ParameterError
+from mergesvm.errors import DataError, FormError, ParameterError
 from mergesvm.features import Identity
-from mergesvm.knowledge.accumulate import accumulate
+from mergesvm.knowledge.accumulate import NARROW, accumulate
 from mergesvm.knowledge.anchor import as_point, choose_anchor
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.signature import Signature
@@ -49,7 +49,7 @@ def learn(
         False keeps one pooled Gram matrix instead of one a class: less memory, but class weights are then fixed when
         learning, and one-vs-one is not possible.
     class_weight : mapping of label to weight, optional
-        For the pooled form only. Otherwise class weights are chosen when solving.
+        For the pooled form only, where they count like sample weights. Otherwise they are chosen when solving.
     anchor : array of shape (features,), optional
         About which point to keep the sums, except in columns whose first rows lie far from it; zero by default. Pieces
         about one and the same anchor add without being moved.
@@ -75,14 +75,14 @@ def learn(
         raise FormError(
             "class_weight is chosen when solving, unless per_class=False. Leave it out here, or learn the pooled form."
         )
-    fixed = class_weight or {}
+    fixed = _fixed_weights(class_weight or {})
     batch = Batch.of(X, y, sample_weight)
     signature = Signature(
         features=Identity().fingerprint,
         width=batch.rows.width,
         names=_names(batch.rows.names, feature_names, batch.rows.width),
         per_class=per_class,
-        class_weights=tuple(sorted(((label, float(weight)) for label, weight in fixed.items()), key=repr)),
+        class_weights=tuple(sorted(fixed.items(), key=repr)),
         labels=batch.labels.kind,
     )
     if fixed:
@@ -96,6 +96,8 @@ def learn(
         # Rows that do not count have code -1, and go to a place of their own, which is left out.
         places = batch.labels.codes.astype(np.intp) + 1
         counts = np.bincount(places, batch.weights, minlength=n_classes + 1)[1:]
+        if not np.isfinite(counts).all():
+            raise DataError("sample_weight is too large to be summed. Scale the weights down.")
     return Knowledge(
         signature,
         point,
@@ -105,8 +107,15 @@ def learn(
         sums,
         tuple(grams),
         np.zeros((len(grams), batch.rows.width)),
-        precision,
+        precision if batch.rows.width > NARROW and not isinstance(batch.rows, SparseRows) else "float64",
     )
+
+
+def _fixed_weights(class_weight: Mapping[Any, Any]) -> dict[Label, float]:
+    try:
+        return {plain_label(label): float(weight) for label, weight in class_weight.items()}
+    except (TypeError, ValueError):
+        raise ParameterError(f"class_weight has to give every class a number, not {dict(class_weight)!r}.") from None
 
 
 def _check_memory(n_grams: int, width: int, per_class: bool) -> None:

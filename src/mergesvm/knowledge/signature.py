@@ -46,8 +46,15 @@ class Signature:
         mergesvm.errors.SignatureError: Cannot add knowledge of 3 features to knowledge of 2 features. ...
         """
         mine, theirs = self._sayings(), other._sayings()
+        alike = {
+            "features": self.features == other.features,
+            "width": self.width == other.width,
+            "names": self.names == other.names,
+            "form": (self.per_class, self.class_weights) == (other.per_class, other.class_weights),
+            "labels": self.labels == other.labels or None in (self.labels, other.labels),
+        }
         for key in mine:
-            if mine[key] != theirs[key] and not (key == "labels" and None in (self.labels, other.labels)):
+            if not alike[key]:
                 cure = "Learn both pieces on the same terms."
                 if key == "names":
                     cure = "Learn both with the same names in the same order; feature_names= gives names to an array."

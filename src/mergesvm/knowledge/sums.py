@@ -72,10 +72,21 @@ class Sums:
     @cached_property
     def pooled_gram(self) -> NDArray[np.float64]:
         """The Gram matrix of all classes together."""
+        if not self.per_class and self.grams:
+            return self.grams[0]
         total = np.zeros((self.width, self.width))
         for gram in self.grams:
             total += gram
-        return total if self.per_class else self.grams[0]
+        total.flags.writeable = False
+        return total
+
+    @property
+    def frequencies(self) -> NDArray[np.float64]:
+        """The counts, without the class weights that the pooled form has fixed in them."""
+        weights = dict(self.signature.class_weights)
+        fixed = np.array([weights.get(label, 1.0) for label in self.labels])
+        frequencies: NDArray[np.float64] = self.counts / fixed
+        return frequencies
 
     @property
     def per_class(self) -> bool:

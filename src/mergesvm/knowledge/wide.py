@@ -176,6 +176,11 @@ class _Segment:
             self.gram = self._sum[:wider, :wider]
             self.gram[known:] = 0.0
             self.gram[:known, known:] = 0.0
+            if wider == len(self.total):
+                # All of them: from now on rows are multiplied as they are, in the order of their columns.
+                order = np.argsort(self.columns)
+                self.gram[:] = self.gram[np.ix_(order, order)]
+                self.columns = self.columns[order]
 
 
 def _active_columns(rows: NDArray[Any], total: NDArray[Any]) -> NDArray[np.intp]:

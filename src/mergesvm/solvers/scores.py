@@ -106,7 +106,7 @@ def side_moments(knowledge: Knowledge, problems: Problems, solution: Solution) -
         w = solution.coefs[used]
         centre = w @ (knowledge.sums[index] / knowledge.counts[index])
         means[at] = centre + solution.offsets[used]
-        counts[at] = knowledge.counts[index]
+        counts[at] = knowledge.frequencies[index]
         if pooled is None:
             square = np.einsum("pd,pd->p", w @ knowledge.grams[index], w) / knowledge.counts[index]
             variances[at] = np.maximum(square - centre**2, 0.0)
@@ -122,4 +122,5 @@ def class_moments(knowledge: Knowledge, solution: Solution) -> ClassMoments:
     centres = (knowledge.sums / knowledge.counts[:, None]) @ solution.coefs.T
     shares = knowledge.counts / knowledge.counts.sum()
     covariance = total @ solution.coefs.T / knowledge.counts.sum() - (centres.T * shares) @ centres
-    return ClassMoments(centres + solution.offsets, covariance, shares)
+    frequencies = knowledge.frequencies / knowledge.frequencies.sum()
+    return ClassMoments(centres + solution.offsets, covariance, frequencies)
