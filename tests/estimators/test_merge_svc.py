@@ -268,3 +268,23 @@ def test_what_fails_or_is_interrupted_leaves_the_width_as_it_was(data, monkeypat
         machine.fit(X[:, :2], y)
     assert machine.n_features_in_ == 5
     assert machine.predict(X).shape == y.shape
+
+
+def test_a_refused_first_slice_or_merge_leaves_the_machine_unfitted(data):
+    X, y = data
+    for refused in (
+        lambda machine: machine.partial_fit(X, y, classes=[0, 1]),
+        lambda machine: machine.set_params(C=-1.0).merge(ms.learn(X, y)),
+    ):
+        machine = MergeSVC()
+        with pytest.raises(ms.errors.ParameterError):
+            refused(machine)
+        assert not hasattr(machine, "n_features_in_")
+        assert not hasattr(machine, "knowledge_")
+
+
+def test_a_pooled_machine_waits_with_new_parameters_as_well(data):
+    X, y = data
+    weights = {0: 1.0, 1: 5.0, 2: 0.5}
+    machine = MergeSVC(per_class=False, class_weight=weights).partial_fit(X, y).set_params(class_weight=None)
+    assert_same_model(machine, MergeSVC(class_weight=weights).fit(X, y), X)

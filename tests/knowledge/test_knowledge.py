@@ -285,3 +285,31 @@ def test_class_weights_fixed_when_learning_may_be_keyed_by_numpy_values(letters)
 def test_the_sum_of_all_classes_cannot_be_changed_either(letters):
     with pytest.raises(ValueError, match="read-only"):
         ms.learn(*letters).pooled_gram[0, 0] = 1.0
+
+
+def test_pooled_classes_join_only_if_they_weigh_the_same(letters):
+    X, y = letters
+    weights = {"A": 2.0, "a": 2.0, "b": 9.0, "c": 1.0}
+    k = ms.learn(X, y, per_class=False, class_weight=weights)
+    joined = k.join({"x": ["a", "A"]})
+    np.testing.assert_allclose(joined.frequencies, joined.rows)
+    with pytest.raises(FormError, match="unequal weights"):
+        k.join({"x": ["b", "c"]})
+
+
+def test_many_narrow_classes_do_not_fill_the_memory():
+    import tracemalloc
+
+    for n_classes, width in ((30_000, 1), (4_000, 4)):
+        X, y = np.ones((40_000, width)), np.arange(40_000) % n_classes
+        tracemalloc.start()
+        ms.learn(X, y, n_jobs=8)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 100e6
+
+
+def test_a_name_that_differs_far_down_is_shown():
+    many = tuple(f"feature {i}" for i in range(30))
+    with pytest.raises(SignatureError, match="Feature 29 is 'other' here, 'feature 29' there"):
+        ms.Signature("identity", 30, many).joined(ms.Signature("identity", 30, (*many[:-1], "other")))

@@ -55,3 +55,7 @@ def test_the_rules_differ_where_they_should():
     sequential, recount, margin = (winners(scores, 7, ties) for ties in ("sequential", "recount", "margin"))
     assert (sequential != recount).any()
     assert (recount != margin).any()
+
+
+def test_a_score_of_zero_is_a_vote_for_the_first_of_the_pair():
+    assert count_votes(np.zeros((1, 3)), 3).tolist() == [[2.0, 1.0, 0.0]]

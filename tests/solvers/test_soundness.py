@@ -47,3 +47,13 @@ def test_the_largest_sums_are_remembered_through_all_that_follows():
     assert (whole.peaks == 0).all()
     for left in (whole - one, (whole - one) - two, ((whole - one) - two) + one, one + ((whole - one) - two)):
         assert (left.peaks >= diagonals).all()
+
+
+def test_a_negative_variance_is_found_where_the_sum_of_squares_is_still_positive():
+    X = np.r_[np.arange(10.0) + 3.0, -100.0, 100.0][:, None]
+    whole = ms.learn(X, ["a"] * 10 + ["b"] * 2, anchor=np.zeros(1))
+    wrong = whole - ms.learn(np.full((5, 1), 2.0), ["a"] * 5, anchor=np.zeros(1))
+    assert wrong.anchor[0] == 0
+    assert 0 < wrong.grams[0][0, 0] < wrong.sums[0, 0] ** 2 / wrong.counts[0]
+    with pytest.raises(ms.errors.IndefiniteError, match="class 'a'"):
+        ms.solve(wrong)

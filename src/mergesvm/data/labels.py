@@ -187,10 +187,10 @@ def _encode_by_dictionary(
             if counts is None or counts[row]:
                 if type(value) not in kinds or value != value:  # a NaN is of a type that may have passed before
                     kinds[type(value)] = label_kind(value, row), row, value
-                number = seen.setdefault(value, len(seen))
-                if number == len(seen) - 1:
+                if value not in seen:
                     label_kind(value, row)
-                numbers[row] = number
+                    seen[value] = len(seen)
+                numbers[row] = seen[value]
     if len({kind for kind, _, _ in kinds.values()}) > 1:
         (one, a, first), (other, b, second) = list(kinds.values())[:2]
         raise DataError(

@@ -51,7 +51,7 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
     knowledge_ : Knowledge
         What has been learned: the sums from which everything else follows.
     model_ : LinearModel or PairwiseModel
-        The solution, on the present parameters.
+        The solution, on the parameters of the last time something was learned or resolved.
     classes_, coef_, intercept_ : arrays
     n_features_in_ : int
     feature_names_in_ : array of str
@@ -103,7 +103,7 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         """Learn from these rows alone, and solve."""
         with self._input_kept_on_failure():
             knowledge = self._learn(X, y, sample_weight, reset=True)
-            return self._know(knowledge, self._solve(knowledge))
+            return self._know(knowledge, self._solve(knowledge, self._present_terms()))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows. Classes are discovered as they come; ``classes``, if given, is what they must be among.
@@ -113,11 +113,11 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         known = getattr(self, "knowledge_", None)
         with self._input_kept_on_failure():
             piece = self._learn(X, y, sample_weight, reset=known is None)
-        if classes is not None:
-            strangers = [label for label in piece.labels if label not in list(classes)]
+            allowed = list(piece.labels if classes is None else classes)
+            strangers = [label for label in piece.labels if label not in allowed]
             if strangers:
-                raise ParameterError(f"Class {strangers[0]!r} in y is not among the classes given: {list(classes)!r}.")
-        return self._know(piece if known is None else known + piece)
+                raise ParameterError(f"Class {strangers[0]!r} in y is not among the classes given: {allowed!r}.")
+            return self._know(piece if known is None else known + piece)
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Take rows back that were learned before, exactly: the model becomes the one that never saw them."""
@@ -131,12 +131,13 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         elif not isinstance(other, Knowledge):
             raise TypeError(f"A MergeSVC merges with another or with knowledge, not with {type(other).__name__}.")
         more = other.knowledge_ if isinstance(other, MergeSVC) else other
-        if not hasattr(self, "knowledge_"):
+        if hasattr(self, "knowledge_"):
+            return self._know(self.knowledge_ + more)
+        with self._input_kept_on_failure():
             self.n_features_in_ = more.width
             if more.signature.names is not None:
                 self.feature_names_in_ = np.array(more.signature.names, dtype=object)
             return self._know(more)
-        return self._know(self.knowledge_ + more)
 
     def __add__(self, other: object) -> MergeSVC:
         if not isinstance(other, (MergeSVC, Knowledge)):
@@ -159,7 +160,10 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         if unknown:
             what = "cannot be changed without data" if unknown[0] in self.get_params() else "is not a parameter"
             raise ParameterError(f"{unknown[0]!r} {what}. What can be changed: {', '.join(SOLVE_PARAMETERS)}.")
-        model = self._solve(self.knowledge_, **parameters)
+        fixed = self._terms["class_weight"]
+        if not self.knowledge_.per_class and parameters.get("class_weight", fixed) != fixed:
+            raise FormError("In the pooled form class weights are fixed when learning, and cannot be changed.")
+        model = self._solve(self.knowledge_, self._present_terms() | parameters)
         return self.set_params(**parameters)._know(self.knowledge_, model)  # type: ignore[no-any-return]
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -179,7 +183,7 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         """The solution, solved when first asked for after something was learned, merged or forgotten."""
         check_is_fitted(self)
         if self._model is None:
-            self._model = self._solve(self.knowledge_, **self._terms)
+            self._model = self._solve(self.knowledge_, self._terms)
         return self._model
 
     @property
@@ -239,13 +243,10 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
             )
         return self.class_weight
 
-    def _solve(self, knowledge: Knowledge, **changes: Any) -> LinearModel | PairwiseModel:
-        terms = self._present_terms() | changes
-        if not knowledge.per_class:
-            if changes.get("class_weight", self.class_weight) != self.class_weight:
-                raise FormError("In the pooled form class weights are fixed when learning, and cannot be changed.")
-            terms["class_weight"] = None
-        return solve(knowledge, **terms, n_jobs=self.n_jobs)
+    def _solve(self, knowledge: Knowledge, terms: dict[str, Any]) -> LinearModel | PairwiseModel:
+        # In the pooled form the weights of the classes are in the sums already.
+        changes = {} if knowledge.per_class else {"class_weight": None}
+        return solve(knowledge, **(terms | changes), n_jobs=self.n_jobs)
 
     def _present_terms(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SOLVE_PARAMETERS}

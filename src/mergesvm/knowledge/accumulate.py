@@ -16,7 +16,7 @@ from mergesvm.knowledge.narrow import narrow_sums
 from mergesvm.knowledge.scatter import multiplied_sums, scattered_sums
 from mergesvm.knowledge.wide import wide_sums
 
-STAGES = 1 << 15
+STAGES = 20_000
 """For more classes x features than this the stages of the compiled kernel would take more than 32 MB."""
 
 NARROW = 64
@@ -62,7 +62,7 @@ def _sums(
         if kernels is None:
             return multiplied_sums(batch, groups, n_groups)
         return scattered_sums(batch, groups, n_groups, engine, kernels)
-    if len(anchor) <= NARROW and n_groups * len(anchor) <= STAGES:
+    if len(anchor) <= NARROW and n_groups * (len(anchor) + 3) <= STAGES:
         kernels = kernels_worth(rows.n_rows * ROW_SECONDS)
         if kernels is not None:
             return narrow_sums(batch, groups, n_groups, anchor, engine, kernels)

@@ -16,12 +16,12 @@ PADDING = 4
 """The staged width is a multiple of both sides of a tile."""
 
 
-@njit(nogil=True, fastmath=True, error_model="numpy", cache=True)
+@njit(nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy", cache=True)
 def rank_update(staged, root, gram, total):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add staged' staged to ``gram`` and staged' root to ``total``; ``staged`` is features x rows.
 
     Products of two features are dot products along the rows, which the compiler turns into vector code once it may
-    change the order of a sum (``fastmath``).
+    change the order of a sum. NaN and infinity have to pass: they are found in the sums.
     """
     width, depth = staged.shape
     for i in range(0, width, TILE_ROWS):

@@ -18,7 +18,7 @@ PART_ROWS = 1 << 15
 """A thread is not worth starting for fewer rows than this."""
 
 PART_BYTES = 32 * 2**20
-"""What the sums of the classes may take in each thread."""
+"""What the sums and stages of the classes may take in all threads."""
 
 
 def narrow_sums(
@@ -28,18 +28,17 @@ def narrow_sums(
 
     Each thread takes one stretch of rows, with sums of its own that are added at the end.
     """
-    width = len(anchor)
+    width, rows = len(anchor), batch.rows.n_rows
     padded = -(-width // kernels.PADDING) * kernels.PADDING
-    threads = min(
-        engine.workers, max(1, batch.rows.n_rows // PART_ROWS), max(1, PART_BYTES // (8 * n_groups * padded**2))
-    )
+    depth = kernels.stage_depth(padded)
+    room = PART_BYTES // (8 * n_groups * padded * (padded + depth))
+    threads = max(1, min(engine.workers, rows // PART_ROWS, room))
     step = max(1, BLOCK_BYTES // (8 * width))
     unweighted = np.empty(0)
 
     def part(span: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         grams = np.zeros((n_groups, padded, padded))
         totals = np.zeros((n_groups, padded))
-        depth = kernels.stage_depth(padded)
         stage = np.zeros((n_groups, padded, depth)), np.zeros((n_groups, depth)), np.zeros(n_groups, dtype=np.intp)
         for start, stop in spans(span[1] - span[0], step):
             start, stop = start + span[0], stop + span[0]
@@ -49,7 +48,7 @@ def narrow_sums(
         kernels.finish(*stage, grams, totals)
         return totals, grams
 
-    parts = engine.map(part, list(spans(batch.rows.n_rows, -(-batch.rows.n_rows // threads))))
+    parts = engine.map(part, list(spans(rows, -(-rows // threads))))
     totals, grams = added(parts)
     return totals[:, :width].copy(), [mirror(gram[:width, :width].copy()) for gram in grams]
 

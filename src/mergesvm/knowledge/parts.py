@@ -87,10 +87,20 @@ def join(knowledge: Piece, groups: Mapping[Label, Iterable[Label]]) -> Piece:
 
 
 def _join_pooled(knowledge: Piece, renamed: list[Label]) -> Piece:
+    fixed: dict[Label, float] = {}
+    for old, new in zip(knowledge.labels, renamed, strict=True):
+        weight = dict(knowledge.signature.class_weights).get(old, 1.0)
+        if fixed.setdefault(new, weight) != weight:
+            raise FormError(
+                f"Classes that were learned with unequal weights cannot be joined in the pooled form: {old!r} weighs "
+                f"{weight}, others of {new!r} weigh {fixed[new]}. Learn with per_class=True to join classes later."
+            )
+    weights = tuple(sorted(fixed.items(), key=repr)) if knowledge.signature.class_weights else ()
     labels = tuple(sorted(set(renamed)))
     indicator = np.array([[name == label for name in renamed] for label in labels], dtype=np.int64)
     return replace(
         knowledge,
+        signature=replace(knowledge.signature, class_weights=weights),
         labels=labels,
         rows=indicator @ knowledge.rows,
         counts=indicator @ knowledge.counts,

@@ -58,6 +58,9 @@ class Signature:
                 cure = "Learn both pieces on the same terms."
                 if key == "names":
                     cure = "Learn both with the same names in the same order; feature_names= gives names to an array."
+                    pairs = list(enumerate(zip(self.names or (), other.names or (), strict=False)))
+                    first = next((f"Feature {i} is {b!r} here, {a!r} there. " for i, (a, b) in pairs if a != b), "")
+                    cure = first + cure
                 raise SignatureError(
                     f"Cannot {verb} knowledge of {theirs[key]} {preposition} knowledge of {mine[key]}. {cure}"
                 )

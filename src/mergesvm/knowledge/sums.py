@@ -33,8 +33,8 @@ class Sums:
     grams : tuple of arrays of shape (width, width)
         One a class; in the pooled form one in all.
     peaks : array of shape (grams, width)
-        The largest diagonal of each Gram matrix from which something was subtracted, zero if nothing was: the
-        measure of how far rounding may have gone.
+        The largest diagonal that each Gram matrix had before something was subtracted, or before the anchor moved and
+        made it much smaller; zero if neither happened. The measure of how far rounding may have gone.
     precision : {"float64", "float32"}
         In which precision products were formed.
     """
