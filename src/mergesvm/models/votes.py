@@ -16,11 +16,7 @@ def count_votes(scores: NDArray[np.float64], n_classes: int) -> NDArray[np.float
     >>> count_votes(np.array([[1.0, 1.0, -1.0]]), 3)
     array([[0., 2., 1.]])
     """
-    votes = np.zeros((len(scores), n_classes))
-    for pair, (i, j) in enumerate(combinations(range(n_classes), 2)):
-        second = scores[:, pair] > 0
-        votes[:, j] += second
-        votes[:, i] += ~second
+    votes: NDArray[np.float64] = _won(scores, n_classes).sum(axis=2, dtype=np.float64)
     return votes
 
 
@@ -81,21 +77,19 @@ def _recount(scores: NDArray[np.float64], standing: NDArray[np.bool_]) -> NDArra
 
 def _margin(scores: NDArray[np.float64], standing: NDArray[np.bool_]) -> NDArray[np.intp]:
     # Only the margins among the tied classes count.
-    margins = np.zeros(standing.shape)
-    for pair, (i, j) in enumerate(combinations(range(standing.shape[1]), 2)):
-        met = np.where(standing[:, i] & standing[:, j], scores[:, pair], 0.0)
-        margins[:, j] += met
-        margins[:, i] -= met
+    first, second = np.triu_indices(standing.shape[1], 1)
+    met = np.where(standing[:, first] & standing[:, second], scores, 0.0)
+    margins = sum_margins(met, standing.shape[1])
     chosen: NDArray[np.intp] = np.where(standing, margins, -np.inf).argmax(axis=1)
     return chosen
 
 
 def _won(scores: NDArray[np.float64], n_classes: int) -> NDArray[np.bool_]:
     """Whether class i has won against class j, (rows, i, j)."""
+    first, second = np.triu_indices(n_classes, 1)  # the pairs (0, 1), (0, 2), ..., (1, 2), ...
     won = np.zeros((len(scores), n_classes, n_classes), dtype=bool)
-    for pair, (i, j) in enumerate(combinations(range(n_classes), 2)):
-        won[:, j, i] = scores[:, pair] > 0
-        won[:, i, j] = ~won[:, j, i]
+    won[:, second, first] = scores > 0
+    won[:, first, second] = ~won[:, second, first]
     return won
 
 
