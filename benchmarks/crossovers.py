@@ -31,7 +31,7 @@ def dense() -> None:
             batch, anchor = Batch.of(X, y), np.zeros(width)
             arguments = batch, batch.labels.codes, n_classes, anchor, ENGINE
             compiled = best(lambda arguments=arguments: narrow_sums(*arguments, kernels)) / rows * 1e9
-            blas = best(lambda arguments=arguments: wide_sums(*arguments, "float64")) / rows * 1e9
+            blas = best(lambda arguments=arguments: wide_sums(*arguments, "float64", kernels)) / rows * 1e9
             table.add_row(str(width), str(n_classes), f"{compiled:.0f}", f"{blas:.0f}", f"{blas / compiled:.2f}")
     console.print(table)
 
@@ -51,7 +51,9 @@ def sparse_rows() -> None:
             arguments = batch.labels.codes, 2
             compiled = best(lambda b=batch, a=arguments: scattered_sums(b, *a, ENGINE, kernels), 3)
             scipy = best(lambda b=batch, a=arguments: multiplied_sums(b, *a), 3)
-            blas = best(lambda b=as_dense, a=arguments, w=width: wide_sums(b, *a, np.zeros(w), ENGINE, "float64"), 3)
+            blas = best(
+                lambda b=as_dense, a=arguments, w=width: wide_sums(b, *a, np.zeros(w), ENGINE, "float64", kernels), 3
+            )
             per = 1e9 / products
             table.add_row(
                 str(width), f"{density:.0%}", f"{compiled * per:.2f}", f"{scipy * per:.2f}", f"{blas / compiled:.2f}"

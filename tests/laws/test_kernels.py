@@ -18,8 +18,13 @@ def narrow(batch, anchor, workers):
     return narrow_sums(batch, batch.labels.codes, len(batch.labels.classes), anchor, Threads(workers), load_kernels())
 
 
-def wide(batch, anchor, workers):
-    return wide_sums(batch, batch.labels.codes, len(batch.labels.classes), anchor, Threads(workers), "float64")
+def wide(batch, anchor, workers, precision="float64", kernels=None):
+    groups, n_groups = batch.labels.codes, len(batch.labels.classes)
+    return wide_sums(batch, groups, n_groups, anchor, Threads(workers), precision, kernels)
+
+
+def compact(batch, anchor, workers, precision="float64"):
+    return wide(batch, anchor, workers, precision, load_kernels())
 
 
 def scattered(batch, anchor, workers):
@@ -51,7 +56,7 @@ def assert_sums(kernel, X, y, weights, anchor, workers, tolerance=1e-12):
         np.testing.assert_array_equal(gram, gram.T)
 
 
-@pytest.mark.parametrize("kernel", [narrow, wide])
+@pytest.mark.parametrize("kernel", [narrow, wide, compact])
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("shape", [(1, 1), (7, 3), (300, 4), (5_000, 29), (70_000, 5), (3_000, 130)])
@@ -64,7 +69,7 @@ def test_dense_sums_are_those_of_the_formula(kernel, workers, weighted, shape):
     assert_sums(kernel, X, y, weights, generator.normal(size=shape[1]), workers)
 
 
-@pytest.mark.parametrize("kernel", [narrow, wide])
+@pytest.mark.parametrize("kernel", [narrow, wide, compact])
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int16, np.uint32, np.float16, np.float32, ">f8"])
 def test_any_numeric_type_gives_the_same_sums(kernel, dtype):
     generator = np.random.default_rng(0)
@@ -96,52 +101,63 @@ def test_sparse_rows_with_duplicate_and_unsorted_entries_are_summed():
     assert X.nnz == before.nnz
 
 
+@pytest.mark.parametrize("kernel", [wide, compact])
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, bool])
-def test_pixels_are_summed_exactly(dtype):
+def test_pixels_are_summed_exactly(kernel, dtype):
     generator = np.random.default_rng(0)
     top = {np.uint8: 256, np.int8: 128, bool: 2}[dtype]
     X = generator.integers(0, top, (5_000, 120)).astype(dtype)
     X[:, 7] = top - 1
     y = generator.integers(0, 2, 5_000)
-    _, grams = wide(Batch.of(X, y), np.zeros(120), 2)
+    _, grams = kernel(Batch.of(X, y), np.zeros(120), 2)
     for label, gram in enumerate(grams):
         members = X[y == label].astype(np.int64)
         np.testing.assert_array_equal(gram, members.T @ members)
 
 
-def test_columns_that_are_silent_at_first_are_not_lost():
+@pytest.mark.parametrize("kernel", [wide, compact])
+@pytest.mark.parametrize("at", [0.0, 0.5, 0.1])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_columns_that_rest_for_a_while_are_not_lost(kernel, at, dtype):
     generator = np.random.default_rng(0)
-    X, y = np.zeros((6_000, 150)), generator.integers(0, 2, 6_000)
+    X, y = np.full((6_000, 150), at), generator.integers(0, 2, 6_000)
     X[:, :40] = generator.normal(size=(6_000, 40))
     X[3_000:, 40:90] = generator.normal(size=(3_000, 50))
-    X[::2, 100], X[1::2, 100] = 1.0, -1.0  # sums to zero, but is not silent
+    X[::2, 100], X[1::2, 100] = 1.0, -1.0  # sums to zero, but does not rest
     X[5_999, 149] = 2.0
-    assert_sums(wide, X, y, None, np.zeros(150), 2)
+    assert_sums(kernel, X.astype(dtype), y, None, np.full(150, at), 2)
 
 
-def test_float32_products_are_close():
+@pytest.mark.parametrize("kernel", [wide, compact])
+def test_rows_that_all_rest_sum_to_nothing(kernel):
+    assert_sums(kernel, np.zeros((900, 100)), np.arange(900) % 2, None, np.zeros(100), 2)
+
+
+@pytest.mark.parametrize("kernel", [wide, compact])
+def test_float32_products_are_close(kernel):
     generator = np.random.default_rng(0)
     X, y = generator.normal(size=(20_000, 200)).astype(np.float32), generator.integers(0, 2, 20_000)
     batch = Batch.of(X, y)
-    _, single = wide_sums(batch, batch.labels.codes, 2, np.zeros(200), Threads(2), "float32")
-    _, double = wide(batch, np.zeros(200), 2)
+    _, single = kernel(batch, np.zeros(200), 2, precision="float32")
+    _, double = kernel(batch, np.zeros(200), 2)
     for one, other in zip(single, double, strict=True):
         difference = np.abs(one - other).max() / np.abs(other).max()
         assert 0 < difference < 1e-6
 
 
-def test_only_unweighted_8_bit_pixels_about_whole_numbers_are_multiplied_in_float32():
+@pytest.mark.parametrize("kernel", [wide, compact])
+def test_only_unweighted_8_bit_pixels_about_whole_numbers_are_multiplied_in_float32(kernel):
     generator = np.random.default_rng(0)
     X, y = generator.integers(0, 256, (900, 12)), generator.integers(0, 2, 900)
     whole, between = np.full(12, 100.0), np.full(12, 100.3)
-    assert_sums(wide, X.astype(np.uint8), y, generator.random(900), whole, 2)
-    assert_sums(wide, X.astype(np.uint8), y, None, between, 2)
-    assert_sums(wide, X.astype(np.uint8), y, None, np.full(12, 1000.0), 2)
-    assert_sums(wide, (100 * X).astype(np.int16), y, None, whole, 2)
+    assert_sums(kernel, X.astype(np.uint8), y, generator.random(900), whole, 2)
+    assert_sums(kernel, X.astype(np.uint8), y, None, between, 2)
+    assert_sums(kernel, X.astype(np.uint8), y, None, np.full(12, 1000.0), 2)
+    assert_sums(kernel, (100 * X).astype(np.int16), y, None, whole, 2)
 
 
-def test_columns_that_are_all_reached_one_after_another_stay_in_their_places():
+@pytest.mark.parametrize("dtype", ["f2", ">f8", ">i4", "g"])
+def test_types_that_the_compiled_kernels_do_not_know_are_summed_all_the_same(dtype):
     generator = np.random.default_rng(0)
-    X, y = generator.normal(size=(6_000, 100)), np.zeros(6_000, dtype=int)
-    X[:2_000, 20:60] = 0.0
-    assert_sums(wide, X, y, None, np.zeros(100), 1)
+    X, y = generator.integers(0, 9, (900, 100)).astype(dtype), generator.integers(0, 2, 900)
+    assert_sums(compact, X, y, None, np.zeros(100), 2)

@@ -31,6 +31,9 @@ ROW_SECONDS = 50e-9
 PRODUCT_SECONDS = 4e-9
 """What the compiled kernel saves on one product of two stored values of a sparse row, as measured."""
 
+CELL_SECONDS = 4e-12
+"""What the compiled kernels save on one product of two values of a wide row, as measured on images."""
+
 
 def accumulate(
     batch: Batch, anchor: NDArray[np.float64], per_class: bool, engine: Threads, precision: str
@@ -66,9 +69,12 @@ def _sums(
         kernels = kernels_worth(rows.n_rows * ROW_SECONDS)
         if kernels is not None:
             return narrow_sums(batch, groups, n_groups, anchor, engine, kernels)
-    if rows.n_rows * len(anchor) ** 2 < SMALL:
+    products = rows.n_rows * len(anchor) ** 2
+    if products < SMALL:
         engine = Threads(1)
-    return wide_sums(batch, groups, n_groups, anchor, engine, precision if len(anchor) > NARROW else "float64")
+    kernels = kernels_worth(products * CELL_SECONDS)
+    precision = precision if len(anchor) > NARROW else "float64"
+    return wide_sums(batch, groups, n_groups, anchor, engine, precision, kernels)
 
 
 def _class_totals(batch: Batch, anchor: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """The compiled kernels. Importing this module loads numba: only :mod:`mergesvm.knowledge.loading` does so.
 
-Both kernels release the GIL, and fill upper triangles only. Array indices are unsigned because numba then need not
+All kernels release the GIL, and fill upper triangles only. Array indices are unsigned because numba then need not
 test them for counting from the end.
 """
 
@@ -116,6 +116,78 @@ def scatter_rows(starts, columns, values, codes, weights, grams, totals):  # typ
                 gram[line + uint64(columns[q])] += value * values[q]
 
 
+@njit(nogil=True, error_model="numpy", cache=True)
+def moving_runs(block, members, rest, moving, runs):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Find the columns in which some of the rows do not rest: runs of (first column, length, place in the compact row).
+
+    Returns how many runs there are, and how many columns in them.
+    """
+    moves, last = moving.copy(), members.size - 1
+    for k in range(0, members.size, 4):
+        a, b = block[members[k]], block[members[min(k + 1, last)]]
+        c, d = block[members[min(k + 2, last)]], block[members[min(k + 3, last)]]
+        for j in range(uint64(rest.size)):
+            moves[j] |= (a[j] != rest[j]) | (b[j] != rest[j]) | (c[j] != rest[j]) | (d[j] != rest[j])
+    found = columns = 0
+    for j in range(rest.size):
+        if moves[j]:
+            if j == 0 or not moves[j - 1]:
+                runs[found, 0], runs[found, 1], runs[found, 2] = j, 0, columns
+                found += 1
+            runs[found - 1, 1] += 1
+            columns += 1
+    return found, columns
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def gather(block, members, roots, anchor, runs, out, as_they_are):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Copy the runs of the rows side by side: as they are, or about the anchor and times the root of their weight."""
+    for k in range(members.size):
+        row, line, root = block[members[k]], out[k], roots[k]
+        for run in range(len(runs)):
+            first, place = uint64(runs[run, 0]), uint64(runs[run, 2])
+            if as_they_are:
+                for j in range(uint64(runs[run, 1])):
+                    line[place + j] = row[first + j]
+            else:
+                for j in range(uint64(runs[run, 1])):
+                    line[place + j] = (row[first + j] - anchor[first + j]) * root
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def add_totals(rows, roots, runs, total):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add the compact rows, times the root of their weight once more, to the sums of their columns."""
+    sums = np.zeros(rows.shape[1])
+    for k in range(roots.size):
+        for j in range(sums.size):
+            sums[j] += rows[k, j] * roots[k]
+    for first, length, place in runs:
+        total[first : first + length] += sums[place : place + length]
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def add_product(product, runs, gram):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add the upper triangle of a product of compact rows to that of the Gram matrix of all columns."""
+    for a in range(len(runs)):
+        for i in range(runs[a, 1]):
+            source, line = product[runs[a, 2] + i], gram[runs[a, 0] + i]
+            for b in range(a, len(runs)):
+                first, place = uint64(runs[b, 0]), uint64(runs[b, 2])
+                for j in range(uint64(runs[b, 1])):
+                    line[first + j] += source[place + j]
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def mirror(gram):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Copy the upper triangle of a matrix onto its lower one, in squares that fit the first cache."""
+    width, side = len(gram), 16
+    for top in range(0, width, side):
+        for left in range(0, top + 1, side):
+            for i in range(top, min(top + side, width)):
+                for j in range(left, min(left + side, i)):
+                    gram[i, j] = gram[j, i]
+
+
 def stage_depth(width: int) -> int:
     """How many rows a stage holds: one stage is to lie in the first-level cache."""
     return int(np.clip(2**15 // (8 * width) // 32 * 32, 32, 128))
@@ -130,3 +202,11 @@ def compile_all() -> None:
     finish(*stage, *sums)
     starts, columns = np.array([0, 1], dtype=np.int32), np.zeros(1, dtype=np.int32)
     scatter_rows(starts, columns, np.ones(1), np.zeros(1, dtype=np.int8), nothing, np.zeros((1, 1)), np.zeros((1, 1)))
+    runs, gram = np.array([[0, 1, 0]]), np.zeros((1, 1))
+    for dtype, kind in (("f8", "f8"), ("f4", "f8"), ("f4", "f4"), ("u1", "f4")):
+        block, out = np.zeros((1, 1), dtype=dtype), np.zeros((1, 1), dtype=kind)
+        moving_runs(block, codes, block[0], np.zeros(1, dtype=np.bool_), runs.copy())
+        gather(block, codes, np.ones(1), np.zeros(1), runs, out, True)
+        add_totals(out, np.ones(1), runs, np.zeros(1))
+        add_product(out, runs, gram)
+    mirror(gram)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from mergesvm.solvers.soundness import check_sound
 from mergesvm.solvers.weighting import check_scheme
 
 SMALLEST_C = 1e-300
+
+WIDE = 2048
+"""From this width on a single factorisation is worth more than one thread."""
 
 
 def solve(
@@ -68,23 +72,25 @@ def solve(
             "There is nothing to solve: the knowledge is of no rows, or of rows of weight zero only. "
             "Learn or merge some first."
         )
-    check_sound(knowledge)
-    # Two classes are one pair, and one against the rest.
-    in_pairs = multiclass == "ovo" and len(knowledge.labels) > 2
-    problems = (one_vs_one if in_pairs else one_vs_rest)(knowledge, class_weight)
-    solution = solve_problems(
-        knowledge,
-        problems,
-        float(C),
-        standardize=standardize,
-        penalize_intercept=penalize_intercept,
-        engine=Threads(n_jobs),
-    )
-    if in_pairs:
-        return PairwiseModel(knowledge, solution, side_moments(knowledge, problems, solution), ties)
-    if len(knowledge.labels) > 2:
-        return LinearModel(knowledge, solution, class_moments(knowledge, solution))
-    return LinearModel(knowledge, solution, side_moments(knowledge, problems, solution))
+    # Threads of BLAS gain little on matrices of this size, and go on spinning into the work that follows.
+    with Threads.single_threaded_blas() if knowledge.width < WIDE else nullcontext():
+        check_sound(knowledge)
+        # Two classes are one pair, and one against the rest.
+        in_pairs = multiclass == "ovo" and len(knowledge.labels) > 2
+        problems = (one_vs_one if in_pairs else one_vs_rest)(knowledge, class_weight)
+        solution = solve_problems(
+            knowledge,
+            problems,
+            float(C),
+            standardize=standardize,
+            penalize_intercept=penalize_intercept,
+            engine=Threads(n_jobs),
+        )
+        if in_pairs:
+            return PairwiseModel(knowledge, solution, side_moments(knowledge, problems, solution), ties)
+        if len(knowledge.labels) > 2:
+            return LinearModel(knowledge, solution, class_moments(knowledge, solution))
+        return LinearModel(knowledge, solution, side_moments(knowledge, problems, solution))
 
 
 def check_terms(C: Any, class_weight: Any, multiclass: Any, ties: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +13,6 @@ from mergesvm.errors import KnowledgeError, SolverWarning
 from mergesvm.knowledge import Knowledge
 from mergesvm.solvers.factor import factorise
 from mergesvm.solvers.problems import Problems
-
-WIDE = 2048
-"""From this width on a single factorisation is worth more than one thread."""
-
 
 ROUNDING = {"float64": 2.0**-42, "float32": 2.0**-20}
 """What share of a sum of squares rounding may have touched, by the precision of the products."""
@@ -112,10 +107,7 @@ def solve_problems(
     solvers = [""] * len(problems)
     if engine is None or len(members) * knowledge.width**3 < SMALL:
         engine = Threads(1)
-    # Threads of BLAS gain little on matrices of this size, and go on spinning into the work that follows.
-    with engine.single_threaded_blas() if knowledge.width < WIDE else nullcontext():
-        results = engine.map(run, members)
-    for group, (w, b, solver) in zip(members, results, strict=True):
+    for group, (w, b, solver) in zip(members, engine.map(run, members), strict=True):
         coefs[group], offsets[group] = w, b
         for problem in group:
             solvers[problem] = solver
