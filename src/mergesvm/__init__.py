@@ -12,9 +12,10 @@ array(['no', 'yes'], dtype='<U3')
 """
 
 from mergesvm import engines, errors, features
+from mergesvm.data import Scan, scan
 from mergesvm.estimators import MergeSVC
 from mergesvm.knowledge import Knowledge, Signature, learn, load_kernels, merge
-from mergesvm.models import LinearModel, PairwiseModel, solve
+from mergesvm.models import LinearModel, PairwiseModel, load_model, solve
 
 __version__ = "0.1.0"
 
@@ -23,12 +24,15 @@ __all__ = [
     "LinearModel",
     "MergeSVC",
     "PairwiseModel",
+    "Scan",
     "Signature",
     "engines",
     "errors",
     "features",
     "learn",
     "load_kernels",
+    "load_model",
     "merge",
+    "scan",
     "solve",
 ]

@@ -5,6 +5,17 @@
     MergeSVMError
     ├── DataError             a value, a column, a label or a weight that cannot be learned from
     ├── ParameterError        an argument outside of what is allowed
+    ├── FileError             a file that is not there, or not what it should be
+    │   ├── MissingFileError    nothing of that name
+    │   ├── MissingFolderError  no folder to write to
+    │   ├── ExistingFileError   a file that would be overwritten
+    │   ├── MalformedFileError  data that break the rules of their format; names file and row
+    │   ├── ForeignFileError    not a file of ours, or cut short
+    │   ├── NewerFormatError    a file of ours, from a newer version
+    │   ├── WrongKindError      a model where knowledge is wanted, or the other way round
+    │   ├── DamagedFileError    content that does not match its digest
+    │   ├── InvalidHeaderError  a header with a field missing or wrong
+    │   └── InvalidContentError arrays that cannot be what the header says
     └── KnowledgeError        knowledge that does not allow what was asked of it
         ├── SignatureError    two pieces of unlike things were to be added or subtracted
         ├── SubtractionError  a piece was to be taken back that is not inside
@@ -37,6 +48,50 @@ class DataError(MergeSVMError):
 
 class ParameterError(MergeSVMError):
     """An argument outside of what is allowed; names the value and the choices."""
+
+
+class FileError(MergeSVMError):
+    """A file that is not there, or not what it should be; names it."""
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """There is no file of that name."""
+
+
+class MissingFolderError(FileError, FileNotFoundError):
+    """There is no folder to write to."""
+
+
+class ExistingFileError(FileError, FileExistsError):
+    """A file would be overwritten that was not to be."""
+
+
+class MalformedFileError(FileError):
+    """Data that break the rules of their format; names the file and, where there are rows, the row."""
+
+
+class ForeignFileError(FileError):
+    """Not a file of mergesvm, or one that is cut short."""
+
+
+class NewerFormatError(FileError):
+    """A file written by a newer version, in a format that this one does not know."""
+
+
+class WrongKindError(FileError):
+    """A file of mergesvm that holds something else than was asked for."""
+
+
+class DamagedFileError(FileError):
+    """A file of mergesvm whose content does not match its digest."""
+
+
+class InvalidHeaderError(FileError):
+    """A header with a field that is missing, of the wrong type, or out of range."""
+
+
+class InvalidContentError(FileError):
+    """Arrays that cannot be what the header says they are."""
 
 
 class KnowledgeError(MergeSVMError):

@@ -23,6 +23,26 @@ CHUNK = 1 << 18
 
 
 @dataclass(frozen=True)
+class Coded:
+    """Labels as places in a list of values, as tables keep them; all values are of one kind.
+
+    >>> Labels.encode(Coded(np.array([1, 0, 1]), ("x", "b", "never"))).classes
+    ('b', 'x')
+    """
+
+    codes: NDArray[np.signedinteger[Any]]
+    values: tuple[Label, ...]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def to_array(self) -> NDArray[Any]:
+        """One label a row."""
+        array: NDArray[Any] = label_array(self.values)[self.codes]
+        return array
+
+
+@dataclass(frozen=True)
 class Labels:
     """Labels as codes: row ``i`` is of class ``classes[codes[i]]``; a code of -1 is a row that does not count.
 
@@ -49,6 +69,8 @@ class Labels:
     def encode(cls, y: Any, counts: NDArray[np.bool_] | None = None) -> Labels:
         """Encode labels; rows where ``counts`` is false belong to no class, as if they were not there."""
         array = as_labels(y)
+        if isinstance(array, Coded):
+            return cls(*_encode_coded(array, counts))
         if array.dtype.kind in "biuf":
             found = _encode_by_table(array, counts)
             if found is not None:
@@ -71,8 +93,10 @@ def label_array(classes: Sequence[Label]) -> NDArray[Any]:
     return np.array(list(classes), dtype=object) if rounded else array
 
 
-def as_labels(y: Any) -> NDArray[Any]:
+def as_labels(y: Any) -> NDArray[Any] | Coded:
     """Labels as a one-dimensional array, in the type in which they came."""
+    if isinstance(y, Coded):
+        return y
     if y is None:
         raise DataError("Labels are missing: this requires y to be passed, but the target y is None.")
     if hasattr(y, "__array__"):
@@ -157,6 +181,21 @@ def _encode_by_table(
     engine.map(encode, chunks)
     scalar = {"b": bool, "f": float}.get(array.dtype.kind, int)
     return tuple(scalar(low + int(value)) for value in present), codes, seen[present]
+
+
+def _encode_coded(
+    coded: Coded, counts: NDArray[np.bool_] | None
+) -> tuple[str | None, tuple[Label, ...], NDArray[np.signedinteger[Any]], NDArray[np.int64]]:
+    used = coded.codes if counts is None else coded.codes[counts]
+    seen = np.bincount(used, minlength=len(coded.values))
+    present = sorted(np.flatnonzero(seen).tolist(), key=coded.values.__getitem__)
+    kinds = {label_kind(coded.values[place]) for place in present}
+    table = np.full(len(seen), -1, dtype=_code_type(len(present)))
+    table[present] = np.arange(len(present))
+    codes = table[coded.codes]
+    if counts is not None:
+        codes[~counts] = -1
+    return next(iter(kinds), None), tuple(coded.values[place] for place in present), codes, seen[present]
 
 
 def _whole(array: NDArray[Any]) -> bool:

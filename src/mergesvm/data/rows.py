@@ -28,6 +28,10 @@ class Rows(ABC):
     n_rows: int
     width: int
     names: tuple[str, ...] | None = None
+    source: str = "Input X"
+    """How messages name where the rows come from."""
+    first: int = 0
+    """The number of the first row there."""
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Any:
@@ -57,7 +61,7 @@ class Rows(ABC):
                 row, column, value = found
                 what, cure = ("NaN", "missing") if np.isnan(value) else ("infinity", "infinite")
                 raise DataError(
-                    f"Input X contains {what}: row {row}, {self.column(column)}. "
+                    f"{self.source} contains {what}: row {self.first + row}, {self.column(column)}. "
                     f"Remove or impute {cure} values {needed}."
                 )
 
@@ -66,6 +70,7 @@ class _Part(Rows):
     def __init__(self, rows: Rows, start: int, stop: int) -> None:
         self.rows, self.start = rows, start
         self.n_rows, self.width, self.names = stop - start, rows.width, rows.names
+        self.source, self.first = rows.source, rows.first
 
     def block(self, start: int, stop: int) -> Any:
         return self.rows.block(self.start + start, self.start + stop)

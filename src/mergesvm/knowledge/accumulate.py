@@ -36,17 +36,20 @@ CELL_SECONDS = 4e-12
 
 
 def accumulate(
-    batch: Batch, anchor: NDArray[np.float64], per_class: bool, engine: Threads, precision: str
+    batch: Batch, anchor: NDArray[np.float64], per_class: bool, engine: Threads, precision: str, foresight: float = 1.0
 ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-    """Sums of each class (classes x width) and Gram matrices about the anchor: one a class, or a pooled one."""
+    """Sums of each class (classes x width) and Gram matrices about the anchor: one a class, or a pooled one.
+
+    ``foresight`` is how many such batches are to be expected, this one included, when deciding what pays.
+    """
     n_classes = len(batch.labels.classes)
     if n_classes == 0:
         return np.zeros((0, len(anchor))), []
     if per_class:
-        totals, grams = _sums(batch, batch.labels.codes, n_classes, anchor, engine, precision)
+        totals, grams = _sums(batch, batch.labels.codes, n_classes, anchor, engine, precision, foresight)
     else:
         pool = np.minimum(batch.labels.codes, 0)
-        _, grams = _sums(batch, pool, 1, anchor, engine, precision)
+        _, grams = _sums(batch, pool, 1, anchor, engine, precision, foresight)
         totals = _class_totals(batch, anchor)
     if not all(np.isfinite(gram.diagonal()).all() for gram in grams):
         batch.rows.check_finite()
@@ -56,23 +59,29 @@ def accumulate(
 
 
 def _sums(
-    batch: Batch, groups: NDArray[Any], n_groups: int, anchor: NDArray[np.float64], engine: Threads, precision: str
+    batch: Batch,
+    groups: NDArray[Any],
+    n_groups: int,
+    anchor: NDArray[np.float64],
+    engine: Threads,
+    precision: str,
+    foresight: float,
 ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
     rows = batch.rows
     if isinstance(rows, SparseRows):
-        products = rows.matrix.nnz**2 / rows.n_rows
-        kernels = kernels_worth(products * PRODUCT_SECONDS)
+        products = float(rows.matrix.nnz) ** 2 / rows.n_rows
+        kernels = kernels_worth(products * PRODUCT_SECONDS * foresight)
         if kernels is None:
             return multiplied_sums(batch, groups, n_groups)
         return scattered_sums(batch, groups, n_groups, engine, kernels)
     if len(anchor) <= NARROW and n_groups * (len(anchor) + 3) <= STAGES:
-        kernels = kernels_worth(rows.n_rows * ROW_SECONDS)
+        kernels = kernels_worth(rows.n_rows * ROW_SECONDS * foresight)
         if kernels is not None:
             return narrow_sums(batch, groups, n_groups, anchor, engine, kernels)
     products = rows.n_rows * len(anchor) ** 2
     if products < SMALL:
         engine = Threads(1)
-    kernels = kernels_worth(products * CELL_SECONDS)
+    kernels = kernels_worth(products * CELL_SECONDS * foresight)
     precision = precision if len(anchor) > NARROW else "float64"
     return wide_sums(batch, groups, n_groups, anchor, engine, precision, kernels)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
 from mergesvm.errors import KnowledgeError, SubtractionError
+from mergesvm.knowledge.provenance import without
 from mergesvm.knowledge.sums import Sums
 
 Piece = TypeVar("Piece", bound=Sums)
@@ -72,6 +73,7 @@ def merge(pieces: Iterable[Piece]) -> Piece:
             grams=grams,
             peaks=peaks,
             precision=precision,
+            provenance=tuple(origin for piece in pieces for origin in piece.provenance),
         )
     )
 
@@ -109,6 +111,7 @@ def subtract(whole: Piece, part: Piece) -> Piece:
             grams=tuple(grams[index] for index in kept),
             peaks=peaks[kept],
             precision=precision,
+            provenance=without(whole.provenance, part.provenance),
         )
     )
 

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data import Batch, SparseRows
+from mergesvm.data import Batch, Layout, Scan, Slice, SparseRows
 from mergesvm.data.labels import Label, plain_label
 from mergesvm.engines import Threads
 from mergesvm.errors import DataError, FormError, ParameterError
 from mergesvm.features import Identity
 from mergesvm.knowledge.accumulate import NARROW, accumulate
+from mergesvm.knowledge.algebra import merge
 from mergesvm.knowledge.anchor import as_point, choose_anchor
 from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.provenance import Origin, now
 from mergesvm.knowledge.signature import Signature
+
+PENDING_BYTES = 2**26
+"""Pieces of a stream are added up when they take this much memory: many at once, so that large sums are copied less."""
+
+Progress = Callable[[Scan], None]
 
 
 def learn(
     X: Any,
-    y: Any,
+    y: Any = None,
     sample_weight: Any = None,
     *,
     feature_names: Sequence[str] | None = None,
@@ -32,15 +40,17 @@ def learn(
     anchor: Any = None,
     precision: str = "float64",
     n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> Knowledge:
     """Learn from rows: their knowledge, which can be added to, subtracted from, and solved into models.
 
     Parameters
     ----------
-    X : array, sparse array, or table of shape (rows, features)
+    X : array, sparse array, or table of shape (rows, features); or a scan
         numpy of any numeric type, scipy sparse, pandas, polars or Arrow. Converted block by block, never as a whole.
+        Or what :func:`scan` gives: files, read in slices, with labels and weights of their own.
     y : sequence of labels
-        Strings, whole numbers or booleans; from one class up.
+        Strings, whole numbers or booleans; from one class up. Not with a scan.
     sample_weight : sequence of numbers, optional
         A row of weight 2 counts as two rows, a row of weight 0 as none.
     feature_names : sequence of str, optional
@@ -59,6 +69,8 @@ def learn(
         whatever is chosen here.
     n_jobs : int, optional
         Number of threads; one a core by default.
+    progress : function, optional
+        Called with the scan after each of its slices; ``scan.rows`` and ``scan.share`` then tell how far it is.
 
     Examples
     --------
@@ -75,22 +87,77 @@ def learn(
         raise FormError(
             "class_weight is chosen when solving, unless per_class=False. Leave it out here, or learn the pooled form."
         )
-    fixed = _fixed_weights(class_weight or {})
+    terms = _Terms(per_class, _fixed_weights(class_weight or {}), precision, Threads(n_jobs))
+    if isinstance(X, Scan):
+        if y is not None or sample_weight is not None or feature_names is not None:
+            raise ParameterError("A scan has labels, weights and names of its own: leave y and the others out.")
+        return _learn_stream(X, terms, anchor, progress)
     batch = Batch.of(X, y, sample_weight)
+    names = _names(batch.rows.names, feature_names, batch.rows.width)
+    return _learn_batch(batch, Layout(batch.rows.width, names), terms, anchor)
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """How sums are to be kept, whatever the rows."""
+
+    per_class: bool
+    class_weights: dict[Label, float]
+    precision: str
+    engine: Threads
+
+
+def _learn_stream(scan: Scan, terms: _Terms, anchor: Any, progress: Progress | None) -> Knowledge:
+    """Knowledge of all slices; those after the first are summed about its anchor, so that they add without a move."""
+    pending: list[Knowledge] = []
+    used = 0
+    with closing(iter(scan)) as slices:  # type: ignore[type-var]
+        for part in slices:
+            if part.rows.n_rows:
+                if part.labels is None:
+                    raise DataError(f"{part.rows.source} has no labels. Say with label= where they are.")
+                piece = _learn_slice(part, scan, terms, pending[0].anchor if pending else anchor)
+                pending.append(piece)
+                used += piece.nbytes
+                if used > PENDING_BYTES and len(pending) > 1:
+                    pending, used = [merge(pending)], 0
+            if progress is not None:
+                progress(scan)
+    if not pending:
+        what = "all rows have missing values" if scan.dropped else "there are no rows"
+        raise DataError(f"There is nothing to learn in {scan.readers[0].file.name}: {what}.")
+    when = now()
+    origins = tuple(Origin(source, rows, when) for source, rows in scan.counts.items())
+    return replace(merge(pending), provenance=origins)
+
+
+def _learn_slice(part: Slice, scan: Scan, terms: _Terms, anchor: Any) -> Knowledge:
+    # How much more there is to come decides whether compiling the kernels pays.
+    foresight = 1.0 if scan.share == 0 or scan.rows > part.rows.n_rows else 1 / scan.share
+    try:
+        return _learn_batch(Batch.of(part.rows, part.labels, part.weights), scan.layout, terms, anchor, foresight)
+    except DataError as error:
+        if part.rows.source in str(error):
+            raise
+        raise DataError(f"{part.rows.source}, from row {part.rows.first} on: {error}") from None
+
+
+def _learn_batch(batch: Batch, layout: Layout, terms: _Terms, anchor: Any, foresight: float = 1.0) -> Knowledge:
     signature = Signature(
         features=Identity().fingerprint,
-        width=batch.rows.width,
-        names=_names(batch.rows.names, feature_names, batch.rows.width),
-        per_class=per_class,
-        class_weights=tuple(sorted(fixed.items(), key=repr)),
+        width=layout.width,
+        names=layout.names,
+        categories=layout.categories,
+        per_class=terms.per_class,
+        class_weights=tuple(sorted(terms.class_weights.items(), key=repr)),
         labels=batch.labels.kind,
     )
-    if fixed:
-        batch = _weighted(batch, fixed)
-    _check_memory(len(batch.labels.classes) if per_class else 1, batch.rows.width, per_class)
+    if terms.class_weights:
+        batch = _weighted(batch, terms.class_weights)
+    _check_memory(len(batch.labels.classes) if terms.per_class else 1, batch.rows.width, terms.per_class)
     point = choose_anchor(batch, None if anchor is None else as_point(anchor, batch.rows.width))
     n_classes = len(batch.labels.classes)
-    sums, grams = accumulate(batch, point, per_class, Threads(n_jobs), precision)
+    sums, grams = accumulate(batch, point, terms.per_class, terms.engine, terms.precision, foresight)
     counts: NDArray[Any] = batch.labels.rows.astype(np.float64)
     if batch.weights is not None:
         # Rows that do not count have code -1, and go to a place of their own, which is left out.
@@ -98,6 +165,7 @@ def learn(
         counts = np.bincount(places, batch.weights, minlength=n_classes + 1)[1:]
         if not np.isfinite(counts).all():
             raise DataError("sample_weight is too large to be summed. Scale the weights down.")
+    wide = batch.rows.width > NARROW and not isinstance(batch.rows, SparseRows)
     return Knowledge(
         signature,
         point,
@@ -107,7 +175,7 @@ def learn(
         sums,
         tuple(grams),
         np.zeros((len(grams), batch.rows.width)),
-        precision if batch.rows.width > NARROW and not isinstance(batch.rows, SparseRows) else "float64",
+        terms.precision if wide else "float64",
     )
 
 

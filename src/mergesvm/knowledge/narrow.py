@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data import Batch, spans
+from mergesvm.data import Batch, ColumnRows, spans
 from mergesvm.engines import Threads
 
 BLOCK_BYTES = 2**20
 """Rows that need converting are converted so many bytes at a time, to stay in the cache."""
+
+READY = (np.dtype(np.float64), np.dtype(np.float32))
+"""Types that the compiled kernel takes as they are."""
 
 PART_ROWS = 1 << 15
 """A thread is not worth starting for fewer rows than this."""
@@ -42,7 +45,11 @@ def narrow_sums(
         stage = np.zeros((n_groups, padded, depth)), np.zeros((n_groups, depth)), np.zeros(n_groups, dtype=np.intp)
         for start, stop in spans(span[1] - span[0], step):
             start, stop = start + span[0], stop + span[0]
-            block = batch.rows.block(start, stop).astype(np.float64, copy=False)
+            block = (
+                batch.rows.strip(start, stop) if isinstance(batch.rows, ColumnRows) else batch.rows.block(start, stop)
+            )
+            if block.dtype not in READY:
+                block = block.astype(np.float64)
             roots = unweighted if batch.weights is None else np.sqrt(batch.weights[start:stop])
             kernels.add_rows(block, groups[start:stop].astype(np.intp), roots, anchor, *stage, grams, totals)
         kernels.finish(*stage, grams, totals)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mergesvm.data.labels import Label
+from mergesvm.data.schema import Categories
 from mergesvm.errors import SignatureError
 
 ClassWeights = tuple[tuple[Label, float], ...]
@@ -22,6 +23,8 @@ class Signature:
         Number of features.
     names : tuple of str or None
         Names of the features.
+    categories : tuple of (column, values)
+        The columns of tables that are categories, each with one feature ``column=value`` for each of its values.
     per_class : bool
         Whether every class has a Gram matrix of its own, or all share one pooled matrix.
     class_weights : tuple of (label, weight)
@@ -33,6 +36,7 @@ class Signature:
     features: str
     width: int
     names: tuple[str, ...] | None = None
+    categories: Categories = ()
     per_class: bool = True
     class_weights: ClassWeights = ()
     labels: str | None = None
@@ -49,7 +53,7 @@ class Signature:
         alike = {
             "features": self.features == other.features,
             "width": self.width == other.width,
-            "names": self.names == other.names,
+            "names": (self.names, self.categories) == (other.names, other.categories),
             "form": (self.per_class, self.class_weights) == (other.per_class, other.class_weights),
             "labels": self.labels == other.labels or None in (self.labels, other.labels),
         }

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
+from mergesvm.knowledge.provenance import Provenance
 from mergesvm.knowledge.signature import Signature
 
 
@@ -37,6 +38,8 @@ class Sums:
         made it much smaller; zero if neither happened. The measure of how far rounding may have gone.
     precision : {"float64", "float32"}
         In which precision products were formed.
+    provenance : tuple of Origin
+        The files that were learned from, and those taken back.
     """
 
     signature: Signature
@@ -48,6 +51,7 @@ class Sums:
     grams: tuple[NDArray[np.float64], ...] = ()
     peaks: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
     precision: str = "float64"
+    provenance: Provenance = ()
 
     def __post_init__(self) -> None:
         for array in self.arrays():

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from mergesvm.knowledge import Knowledge
-from mergesvm.models.planes import Planes
+from mergesvm.models.planes import Domain, Planes
 from mergesvm.solvers import ClassMoments, SideMoments, Solution
 
 
@@ -26,8 +25,8 @@ class LinearModel(Planes):
     (2,)
     """
 
-    def __init__(self, knowledge: Knowledge, solution: Solution, moments: SideMoments | ClassMoments) -> None:
-        super().__init__(knowledge, solution)
+    def __init__(self, domain: Domain, solution: Solution, moments: SideMoments | ClassMoments) -> None:
+        super().__init__(domain, solution)
         self._moments = moments
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:

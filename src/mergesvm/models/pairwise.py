@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from mergesvm.data import as_rows, spans
-from mergesvm.knowledge import Knowledge
-from mergesvm.models.planes import Planes
+from mergesvm.models.planes import Domain, Planes
 from mergesvm.models.votes import count_votes, sum_margins, winners
 from mergesvm.solvers import SideMoments, Solution
 
@@ -36,11 +35,11 @@ class PairwiseModel(Planes):
     array([[1., 2., 0.]])
     """
 
-    def __init__(self, knowledge: Knowledge, solution: Solution, moments: SideMoments, ties: str) -> None:
-        super().__init__(knowledge, solution)
+    def __init__(self, domain: Domain, solution: Solution, moments: SideMoments, ties: str) -> None:
+        super().__init__(domain, solution)
         self._moments = moments
         self.ties = ties
-        self.pairs_ = list(combinations(knowledge.labels, 2))
+        self.pairs_ = list(combinations(domain.labels, 2))
 
     def votes(self, X: Any) -> NDArray[np.float64]:
         """How many votes each class has, (rows, classes)."""

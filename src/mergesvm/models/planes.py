@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from mergesvm.engines import Threads
 from mergesvm.errors import DataError
 from mergesvm.knowledge import Knowledge
 from mergesvm.knowledge.knowledge import counted
+from mergesvm.knowledge.provenance import Provenance
+from mergesvm.knowledge.signature import Signature
 from mergesvm.solvers import Solution
 
 BLOCK_BYTES = 2**21
@@ -22,6 +26,38 @@ BLOCK_BYTES = 2**21
 
 SMALL = 1e7
 """With fewer products than this, threads take longer to start than to save."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What a model is about: the classes, the features, and the rows from which it was solved.
+
+    Attributes
+    ----------
+    labels : tuple
+        The classes, sorted.
+    anchor : array of shape (features,)
+    signature : Signature
+        Of the knowledge that was solved.
+    rows : array of int, shape (classes,)
+        How many rows each class had.
+    provenance : tuple of Origin
+        Where they came from.
+    terms : dict
+        C, class_weight, multiclass, standardize and penalize_intercept.
+    """
+
+    labels: tuple[Label, ...]
+    anchor: NDArray[np.float64]
+    signature: Signature
+    rows: NDArray[np.int64]
+    provenance: Provenance
+    terms: dict[str, Any]
+
+    @classmethod
+    def of(cls, knowledge: Knowledge, **terms: Any) -> Domain:
+        """The domain of models solved from this knowledge on these terms."""
+        return cls(knowledge.labels, knowledge.anchor, knowledge.signature, knowledge.rows, knowledge.provenance, terms)
 
 
 class Planes(ABC):
@@ -40,19 +76,60 @@ class Planes(ABC):
         The solver used, "cholesky" or "eigh"; the latter if any of the problems needed it.
     """
 
-    def __init__(self, knowledge: Knowledge, solution: Solution) -> None:
-        self.labels: tuple[Label, ...] = knowledge.labels
-        self.classes_ = label_array(knowledge.labels)
-        self.anchor_ = knowledge.anchor
-        self.feature_names_ = knowledge.signature.names
+    def __init__(self, domain: Domain, solution: Solution) -> None:
+        self.domain = domain
+        self.labels = domain.labels
+        self.signature = domain.signature
+        self.classes_ = label_array(domain.labels)
+        self.anchor_ = domain.anchor
+        self.feature_names_ = domain.signature.names
         self.coef_ = solution.coefs
         self.solver_ = "eigh" if "eigh" in solution.solvers else "cholesky"
-        self.intercept_ = solution.offsets - solution.coefs @ knowledge.anchor
+        self.intercept_ = solution.offsets - solution.coefs @ domain.anchor
         self._offsets = solution.offsets
 
     @abstractmethod
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row."""
+
+    @abstractmethod
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each class, (rows, classes)."""
+
+    @abstractmethod
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores, the highest of which decides."""
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the model for ONNX runtimes, which then give the same labels, scores and probabilities.
+
+        Needs ``pip install 'mergesvm[onnx]'``.
+
+        >>> import mergesvm as ms, pathlib, tempfile
+        >>> model = ms.solve(ms.learn([[0.0], [1.0]], ["a", "b"]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.to_onnx(pathlib.Path(folder, "model.onnx"))
+        """
+        from mergesvm.models.linear import LinearModel
+        from mergesvm.models.onnx import write_onnx
+        from mergesvm.models.pairwise import PairwiseModel
+
+        assert isinstance(self, (LinearModel, PairwiseModel))
+        write_onnx(self, path)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that holds no code and can be trusted; :func:`load_model` reads it.
+
+        >>> import mergesvm as ms, pathlib, tempfile
+        >>> model = ms.solve(ms.learn([[0.0], [1.0]], ["a", "b"]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(pathlib.Path(folder, "model.msvm"))
+        ...     ms.load_model(pathlib.Path(folder, "model.msvm")).predict([[0.9]])
+        array(['b'], dtype='<U1')
+        """
+        from mergesvm.models.file import save_model
+
+        save_model(self, path)
 
     def _size(self) -> str:
         return f"{counted(len(self.classes_), 'class', 'classes')} x {counted(self.coef_.shape[1], 'feature')}"

@@ -13,6 +13,7 @@ from mergesvm.errors import KnowledgeError, ParameterError
 from mergesvm.knowledge import Knowledge
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.models.planes import Domain
 from mergesvm.models.votes import TIE_RULES
 from mergesvm.solvers import class_moments, one_vs_one, one_vs_rest, side_moments, solve_problems
 from mergesvm.solvers.soundness import check_sound
@@ -86,11 +87,19 @@ def solve(
             penalize_intercept=penalize_intercept,
             engine=Threads(n_jobs),
         )
+        domain = Domain.of(
+            knowledge,
+            C=float(C),
+            class_weight=dict(class_weight) if isinstance(class_weight, Mapping) else class_weight,
+            multiclass=multiclass,
+            standardize=bool(standardize),
+            penalize_intercept=bool(penalize_intercept),
+        )
         if in_pairs:
-            return PairwiseModel(knowledge, solution, side_moments(knowledge, problems, solution), ties)
+            return PairwiseModel(domain, solution, side_moments(knowledge, problems, solution), ties)
         if len(knowledge.labels) > 2:
-            return LinearModel(knowledge, solution, class_moments(knowledge, solution))
-        return LinearModel(knowledge, solution, side_moments(knowledge, problems, solution))
+            return LinearModel(domain, solution, class_moments(knowledge, solution))
+        return LinearModel(domain, solution, side_moments(knowledge, problems, solution))
 
 
 def check_terms(C: Any, class_weight: Any, multiclass: Any, ties: Any) -> None:

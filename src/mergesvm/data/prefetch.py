@@ -1,0 +1,64 @@
+"""Reading ahead in a thread, so that reading and learning overlap."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Generator, Iterator
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+
+WAIT_SECONDS = 0.1
+"""How often a reader that waits looks whether anyone still wants what it reads."""
+
+
+def prefetched(items: Iterator[Item], depth: int = 2) -> Generator[Item, None, None]:
+    """The same items, read by a thread of their own, at most ``depth`` ahead.
+
+    An error of the reader surfaces where its item would have come. When the consumer stops early, the reader stops and
+    ``items`` is closed before the generator returns.
+
+    >>> list(prefetched(iter("abc")))
+    ['a', 'b', 'c']
+    """
+    ready: queue.Queue[tuple[bool, Any]] = queue.Queue(depth)
+    stopped = threading.Event()
+
+    def put(item: tuple[bool, Any]) -> bool:
+        while not stopped.is_set():
+            try:
+                ready.put(item, timeout=WAIT_SECONDS)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def read() -> None:
+        end: BaseException | None = None
+        try:
+            for item in items:
+                if not put((True, item)):
+                    break
+        except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the consumer
+            end = error
+        finally:
+            close = getattr(items, "close", None)
+            if close is not None:
+                close()
+        put((False, end))
+
+    thread = threading.Thread(target=read, name="mergesvm-prefetch", daemon=True)
+    thread.start()
+    try:
+        while True:
+            more, item = ready.get()
+            if not more:
+                if item is not None:
+                    raise item
+                return
+            yield item
+            del item  # or it would be held while the next one is waited for
+    finally:
+        stopped.set()
+        thread.join()

@@ -1,0 +1,80 @@
+"""Text with separators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import csv
+
+from mergesvm.data.reader import Layout
+from mergesvm.data.rows import spans
+from mergesvm.data.tabular import TableReader
+from mergesvm.errors import MalformedFileError
+
+BLOCK_BYTES = 2**22
+"""Text is parsed so many bytes at a time; no line may be longer."""
+
+
+class CSVReader(TableReader):
+    """CSV and TSV, plain or compressed, block by block. The first line names the columns, unless told otherwise."""
+
+    suffixes = (".csv", ".tsv")
+    compressions = (".gz", ".zst", ".bz2")
+
+    @contextmanager
+    def _opened(self, **conversion: Any) -> Iterator[tuple[Any, Any]]:
+        stream, raw = self.file.stream()
+        tabs = ".tsv" in self.file.path.rsplit("/", 1)[-1].lower()
+        with closing(raw), closing(stream):
+            yield (
+                csv.open_csv(
+                    stream,
+                    # With threads, errors would not tell the line; and parsing runs beside learning as it is.
+                    read_options=csv.ReadOptions(
+                        block_size=BLOCK_BYTES, use_threads=False, autogenerate_column_names=not self.terms.header
+                    ),
+                    parse_options=csv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True),
+                    convert_options=csv.ConvertOptions(strings_can_be_null=True, **conversion),
+                ),
+                raw,
+            )
+
+    def malformed(self, what: object, row: int | None = None) -> MalformedFileError:
+        """The error for a file that breaks the rules of its format, with the line as editors count it."""
+        text = re.sub(r"(In CSV column #\d+: |CSV parse error: )?Row #(\d+): ", r"line \2: ", str(what))
+        if "straddl" in text:
+            text = f"a line is longer than {BLOCK_BYTES:,} bytes, or a quotation mark is not closed"
+        return super().malformed(text, row)
+
+    def arrow_schema(self) -> Any:
+        """Names of the columns, and their types as far as the first block tells."""
+        with self._opened() as (reader, _):
+            return reader.schema
+
+    def row_bytes(self, layout: Layout) -> int:
+        """Blocks are of so many bytes of text, whatever the number of rows."""
+        return 8 * layout.width
+
+    def tables(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
+        """Record batches of some columns; numbers are float64 whatever the first lines look like."""
+        found = self.arrow_schema()
+        types = {name: self._type(name, found.field(name).type) for name in columns}
+        with self._opened(include_columns=columns, column_types=types) as (reader, raw):
+            for batch in reader:
+                share = raw.tell() / max(1, self.file.size)
+                for start, stop in spans(batch.num_rows, rows):
+                    yield batch.slice(start, stop - start), min(1.0, share)
+
+    def _type(self, name: str, found: Any) -> Any:
+        if name in self.terms.keep or pa.types.is_boolean(found):
+            return found
+        declared = self.terms.categories
+        if name == self.terms.label:
+            return pa.string() if pa.types.is_null(found) else found
+        if pa.types.is_string(found) or (not isinstance(declared, str) and name in declared):
+            return pa.string()
+        return pa.float64()

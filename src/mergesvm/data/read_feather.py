@@ -1,0 +1,47 @@
+"""Feather and Arrow IPC, files and streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from mergesvm.data.rows import spans
+from mergesvm.data.tabular import TableReader
+
+
+class FeatherReader(TableReader):
+    """Arrow IPC, batch by batch; files of this machine are mapped into memory, not read."""
+
+    suffixes = (".feather", ".arrow", ".arrows", ".ipc")
+
+    @contextmanager
+    def _opened(self, columns: list[str] | None = None) -> Iterator[tuple[Any, int | None]]:
+        """The reader, and the number of batches, which a stream does not know."""
+        with pa.memory_map(self.file.path) if self.file.local and self.file.size else self.file.open() as raw:
+            as_file = raw.read(6) == b"ARROW1"
+            raw.seek(0)
+            open_it = pa.ipc.open_file if as_file else pa.ipc.open_stream
+            options = pa.ipc.IpcReadOptions()
+            if columns is not None:
+                schema = open_it(raw).schema
+                options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in columns])
+                raw.seek(0)
+            reader = open_it(raw, options=options)
+            yield reader, reader.num_record_batches if as_file else None
+
+    def arrow_schema(self) -> Any:
+        """Names and types of the columns."""
+        with self._opened() as (reader, _):
+            return reader.schema
+
+    def tables(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
+        """Record batches of some columns."""
+        with self._opened(columns) as (reader, count):
+            batches = reader if count is None else (reader.get_batch(index) for index in range(count))
+            for number, batch in enumerate(batches, 1):
+                batch.validate(full=True)
+                for start, stop in spans(batch.num_rows, rows):
+                    yield batch.slice(start, stop - start).select(columns), number / (count or number + 1)

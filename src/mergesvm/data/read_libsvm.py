@@ -1,0 +1,133 @@
+"""libsvm text: sparse rows with their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mergesvm.data.labels import Label
+from mergesvm.data.paths import File
+from mergesvm.data.reader import Layout, Reader, Slice, Terms
+from mergesvm.data.rows import spans
+from mergesvm.data.sparse import SparseRows
+from mergesvm.errors import ParameterError
+
+CHUNK_BYTES = 2**23
+"""Text is parsed so many bytes at a time."""
+
+LONGEST_LINE = 2**28
+"""No line has more bytes than this."""
+
+WRONG = {
+    "NO_VALUE": "there is no number behind the colon",
+    "NO_INDEX": "a feature has to be index:value",
+    "ORDER": "indices have to ascend",
+    "TOO_LARGE": "the index is too large",
+    "ZERO": "the index is 0, but indices begin with 1. Choose zero_based=True if they begin with 0 here",
+}
+
+
+class LibsvmReader(Reader):
+    """libsvm or svmlight text, plain or compressed: ``label index:value index:value # comment``."""
+
+    suffixes = (".libsvm", ".svm", ".svmlight")
+    compressions = (".gz", ".zst", ".bz2")
+
+    def __init__(self, file: File, terms: Terms) -> None:
+        super().__init__(file, terms)
+        self.refuse_columns("libsvm text")
+        if terms.label is not None:
+            raise ParameterError(f"{file.name}: libsvm text has its labels in itself; leave label={terms.label!r} out.")
+
+    def layout(self, categories: Mapping[str, tuple[Label, ...]]) -> Layout:  # noqa: ARG002
+        """The width given, or else the largest index, for which the file is read once."""
+        if self.terms.width is not None:
+            return Layout(self.terms.width)
+        from mergesvm.data.text_numbers import largest_index
+
+        largest = 0
+        with self.reading():
+            for text, _ in self._lines():
+                largest = max(largest, int(largest_index(text)))
+        width = largest + self.terms.zero_based
+        if not 0 < width < 2**31:
+            raise self.malformed(f"{width:,} is no number of features")
+        return Layout(width)
+
+    def row_bytes(self, layout: Layout) -> int:
+        """Rows are sparse: few bytes each, whatever the width."""
+        return min(8 * layout.width, 1024)
+
+    def slices(self, layout: Layout, rows: int) -> Iterator[Slice]:
+        """The rows of the file as CSR."""
+        first = 0
+        with self.reading():
+            for text, share in self._lines():
+                matrix, labels = self._parse(text, first, layout.width)
+                for start, stop in spans(len(labels), rows):
+                    block = SparseRows.of(matrix[start:stop])
+                    block.source, block.first = self.file.name, first + start
+                    yield Slice(block, labels[start:stop], None, stop - start, share)
+                first += len(labels)
+
+    def _lines(self) -> Iterator[tuple[NDArray[np.uint8], float]]:
+        """The bytes of the file in stretches of whole lines."""
+        stream, raw = self.file.stream()
+        rest = b""
+        with closing(raw), closing(stream):
+            while data := stream.read(CHUNK_BYTES):
+                cut = data.rfind(b"\n") + 1
+                if not cut:
+                    rest += data
+                    if len(rest) > LONGEST_LINE:
+                        raise self.malformed(f"a line is longer than {LONGEST_LINE:,} bytes")
+                    continue
+                yield np.frombuffer(rest + data[:cut], dtype=np.uint8), min(1.0, raw.tell() / self.file.size)
+                rest = data[cut:]
+        if rest:
+            yield np.frombuffer(rest + b"\n", dtype=np.uint8), 1.0
+
+    def _parse(self, text: NDArray[np.uint8], first: int, width: int) -> tuple[Any, NDArray[Any]]:
+        from mergesvm.data import text_numbers
+
+        lines, colons = np.count_nonzero(text == 10), np.count_nonzero(text == 58)
+        labels, starts = np.empty(lines), np.zeros(lines + 1, dtype=np.int32)
+        columns, values = np.empty(colons, dtype=np.int32), np.empty(colons)
+        hard = np.empty((lines + colons, 3), dtype=np.int64)
+        base = 0 if self.terms.zero_based else 1
+        rows, stored, left, wrong, at = text_numbers.parse(text, base, labels, starts, columns, values, hard)
+        if wrong != text_numbers.FINE:
+            what = next(what for name, what in WRONG.items() if getattr(text_numbers, name) == wrong)
+            raise self.malformed(f"{what}: {_excerpt(text, at)}", first + rows)
+        for slot, start, stop in hard[:left].tolist():
+            row = first + (-1 - slot if slot < 0 else int(np.searchsorted(starts[1 : rows + 1], slot, "right")))
+            (labels if slot < 0 else values)[-1 - slot if slot < 0 else slot] = self._float(text, start, stop, row)
+        if stored and columns[:stored].max() >= width:
+            slot = int(np.argmax(columns[:stored] >= width))
+            row = first + int(np.searchsorted(starts[1 : rows + 1], slot, "right"))
+            raise self.malformed(f"index {columns[slot] + base} is beyond the width of {width:,} features", row)
+        matrix = sparse.csr_array((values[:stored], columns[:stored], starts[: rows + 1]), shape=(rows, width))
+        matrix.has_canonical_format = True
+        answers = labels[:rows]
+        if (answers == np.rint(answers)).all() and (np.abs(answers) < 2**53).all():
+            return matrix, answers.astype(np.int64)
+        return matrix, answers
+
+    def _float(self, text: NDArray[np.uint8], start: int, stop: int, row: int) -> float:
+        word = text[start:stop].tobytes()
+        try:
+            if b"_" in word:
+                raise ValueError
+            return float(word)
+        except ValueError:
+            raise self.malformed(f"{_excerpt(text, start)} is not a number", row) from None
+
+
+def _excerpt(text: NDArray[np.uint8], at: int) -> str:
+    word = text[at : at + 40].tobytes().split(b"\n")[0].split(b" ")[0]
+    return repr(word.decode("utf-8", "replace"))

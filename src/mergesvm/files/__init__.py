@@ -1,0 +1,7 @@
+"""Files that can be trusted: replaced as a whole or not at all, and checked before anything in them is used."""
+
+from mergesvm.files.atomic import replacing, write_atomically
+from mergesvm.files.container import FORMAT, read_container, read_kind, write_container
+from mergesvm.files.header import Header
+
+__all__ = ["FORMAT", "Header", "read_container", "read_kind", "replacing", "write_atomically", "write_container"]

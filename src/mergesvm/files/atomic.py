@@ -1,0 +1,64 @@
+"""Writing a file so that, whatever happens, the old one is there or the new one, and never half of either."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mergesvm.errors import MissingFolderError
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary sibling to write to, which takes the place of the file when the block ends well.
+
+    The sibling is brought to the disk before it gets the name, and the folder after it. On any error or interrupt it is
+    removed.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder, "notes.txt")) as sibling:
+    ...         _ = sibling.write_text("whole")
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['notes.txt']
+    """
+    target = Path(os.path.realpath(path))  # behind a link lies the file that is meant
+    if not target.parent.is_dir():
+        raise MissingFolderError(f"There is no folder {target.parent} to write {target.name} to. Create it first.")
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder. Give the name of a file.")
+    sibling = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        yield sibling
+        _synchronise(sibling)
+        if target.exists():
+            sibling.chmod(target.stat().st_mode & 0o7777)
+        sibling.replace(target)
+    finally:
+        sibling.unlink(missing_ok=True)
+    with suppress(OSError):  # some file systems have no folders that can be synchronised
+        _synchronise(target.parent)
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Replace a file by these bytes, or leave it as it was.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomically(Path(folder, "notes.txt"), b"whole")
+    ...     Path(folder, "notes.txt").read_bytes()
+    b'whole'
+    """
+    with replacing(path) as sibling:
+        sibling.write_bytes(data)
+
+
+def _synchronise(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,103 @@
+"""The JSON header of a file: plain values, each checked for its type when it is taken out."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+from mergesvm.errors import InvalidHeaderError
+
+
+class Header:
+    """Fields of a header; whatever is not as it should be is an error that names file and field.
+
+    >>> header = Header.of('{"width": 3, "names": ["a", "b", "c"]}', "day.knowledge")
+    >>> header.whole("width"), header.texts("names")
+    (3, ('a', 'b', 'c'))
+    >>> header.text("solver")
+    Traceback (most recent call last):
+    ...
+    mergesvm.errors.InvalidHeaderError: The header of day.knowledge has no field 'solver'. Make the file again.
+    """
+
+    def __init__(self, fields: dict[str, Any], source: str) -> None:
+        self.fields = fields
+        self.source = source
+
+    @classmethod
+    def of(cls, text: str, source: str) -> Header:
+        """Read JSON in which no field occurs twice and every number is finite."""
+
+        def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            fields = dict(pairs)
+            if len(fields) < len(pairs):
+                raise ValueError("a field occurs twice")
+            return fields
+
+        def refuse(constant: str) -> NoReturn:
+            raise ValueError(f"{constant} is not a number")
+
+        try:
+            fields = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+        except (ValueError, RecursionError) as error:
+            raise InvalidHeaderError(f"The header of {source} is not JSON: {error}.") from None
+        if not isinstance(fields, dict):
+            raise InvalidHeaderError(f"The header of {source} is not a JSON object.")
+        return cls(fields, source)
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raise the error that the header is not valid, because of this."""
+        raise InvalidHeaderError(f"The header of {self.source} {what}. Make the file again.")
+
+    def take(self, name: str, *kinds: type) -> Any:
+        """A field of one of these exact types."""
+        if name not in self.fields:
+            self.refuse(f"has no field {name!r}")
+        value = self.fields[name]
+        if type(value) not in kinds:
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            self.refuse(f"has {_shown(value)} in field {name!r}, where {wanted} is expected")
+        if type(value) is float and not math.isfinite(value):
+            self.refuse(f"has {value} in field {name!r}, which is not finite")
+        return value
+
+    def text(self, name: str, *choices: str) -> str:
+        """A text, among the choices if there are any."""
+        value: str = self.take(name, str)
+        if choices and value not in choices:
+            self.refuse(f"has {_shown(value)} in field {name!r}; known are {', '.join(map(repr, choices))}")
+        return value
+
+    def whole(self, name: str, least: int = 0) -> int:
+        """A whole number that is not too small."""
+        value: int = self.take(name, int)
+        if value < least:
+            self.refuse(f"has {value} in field {name!r}, where at least {least} is expected")
+        return value
+
+    def truth(self, name: str) -> bool:
+        """True or false."""
+        value: bool = self.take(name, bool)
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...] | None:
+        """Texts that differ from one another, or None."""
+        values = self.take(name, list, type(None))
+        if values is None:
+            return None
+        if not all(type(value) is str for value in values) or len(set(values)) < len(values):
+            self.refuse(f"has something else than different texts in field {name!r}")
+        return tuple(values)
+
+    def parts(self, name: str) -> list[Header]:
+        """Objects within this one."""
+        values = self.take(name, list)
+        if not all(isinstance(value, dict) for value in values):
+            self.refuse(f"has something else than objects in field {name!r}")
+        return [Header(value, self.source) for value in values]
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
