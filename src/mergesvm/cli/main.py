@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +15,14 @@ from rich.console import Console
 from rich.markup import escape
 
 import mergesvm
+from mergesvm.cli import options
 from mergesvm.cli.demo import run_demo
+from mergesvm.cli.inspecting import inspect_command
+from mergesvm.cli.knowing import learn_command, merge_command, solve_command, subtract_command
+from mergesvm.cli.predicting import evaluate_command, predict_command
 from mergesvm.errors import MergeSVMError
 
-INTERRUPTED = 130
-FAILED = 1
+FAILED, WRONG, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -51,12 +57,41 @@ def demo(
     run_demo(Console(), picture, seed)
 
 
+COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
+    "learn": (learn_command, "mergesvm learn day1.parquet --label y -o day1.knowledge"),
+    "merge": (merge_command, "mergesvm merge day1.knowledge day2.knowledge -o all.knowledge"),
+    "subtract": (subtract_command, "mergesvm subtract all.knowledge day1.knowledge -o rest.knowledge"),
+    "solve": (
+        solve_command,
+        "mergesvm solve rest.knowledge --C 10 --class-weight complement --multiclass ovo -o model.msvm",
+    ),
+    "predict": (predict_command, "mergesvm predict model.msvm new.csv -o predictions.parquet"),
+    "evaluate": (evaluate_command, "mergesvm evaluate model.msvm test.parquet --label y --report report.html"),
+    "inspect": (inspect_command, "mergesvm inspect model.msvm"),
+}
+"""All commands but the demo, each with an example that works."""
+
+for _name, (_command, _example) in COMMANDS.items():
+    app.command(_name, epilog=f"Example: `{_example}`")(_command)
+
+
 def main() -> None:
-    """Run the command line, with an exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    """Run the command line, with an exit code: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted."""
     # An interrupt unwinds like any error, so that nothing half-written stays behind.
     signal.signal(signal.SIGINT, lambda *_: sys.exit(INTERRUPTED))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
         app()
-    except (MergeSVMError, OSError) as error:
-        Console(stderr=True).print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False)
+    except BrokenPipeError:
+        # Who reads the output has gone, which is their right.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
+    except (MergeSVMError, OSError, MemoryError) as error:
+        _complain(str(error) or "There is not enough memory.")
+        sys.exit(WRONG if isinstance(error, MergeSVMError) else FAILED)
+
+
+def _complain(what: str) -> None:
+    if options.debugging:
+        traceback.print_exc()
+    Console(stderr=True, soft_wrap=True).print(f"[bold red]Error:[/] {escape(what)}", highlight=False)

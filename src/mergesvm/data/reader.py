@@ -76,7 +76,7 @@ class Slice:
     share : float
         How much of the file has been read, between 0 and 1.
     table : Arrow record batch or None
-        Columns to be kept beside the predictions.
+        Columns to be kept beside the predictions, of all rows read.
     """
 
     rows: Rows

@@ -91,6 +91,7 @@ def scan(
         raise ParameterError(f"categories has to be a mapping of column to values, or 'auto', not {categories!r}.")
     if features is not None and isinstance(features, str):
         features = [features]
+    expected = None if like is None else _layout_of(like)
     declared = categories if isinstance(categories, str) else _declared(categories or {})
     terms = Terms(
         label,
@@ -100,11 +101,11 @@ def scan(
         unknown,
         missing,
         header,
-        width,
+        width if expected is None else expected.width,
         zero_based,
         tuple(keep),
     )
-    return Scan(_open(find_files(paths), terms, format), batch_rows, None if like is None else _layout_of(like))
+    return Scan(_open(find_files(paths), terms, format), batch_rows, expected)
 
 
 def _check(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -179,7 +180,16 @@ class Scan:
     def layout(self) -> Layout:
         """The features that all rows have."""
         if self._layout is None:
-            self._layout = self.expected or self._find_layout()
+            expected = self.expected
+            if expected is None or expected.names is None:
+                self._layout = self._find_layout()
+                if expected is not None and self._layout.width != expected.width:
+                    raise DataError(
+                        f"{self.readers[0].file.name} has {self._layout.width} features, but {expected.width} are "
+                        f"expected."
+                    )
+            else:
+                self._layout = expected
         return self._layout
 
     def _find_layout(self) -> Layout:

@@ -92,6 +92,7 @@ class TableReader(Reader):
 
     def _slice(self, table: Any, schema: Schema, used: list[str], first: int, share: float) -> Slice:
         terms, name, total, kept = self.terms, self.file.name, table.num_rows, None
+        beside = table.select(list(terms.keep)) if terms.keep else None
         if terms.missing == "drop":
             whole = _complete(table, used)
             if not whole.all():
@@ -101,8 +102,7 @@ class TableReader(Reader):
         weights = None
         if terms.weight is not None:
             weights = numbers(table.column(terms.weight), terms.weight, name, first).astype(np.float64)
-        kept_columns = table.select(list(terms.keep)) if terms.keep else None
-        return Slice(rows, labels, weights, total, share, kept, kept_columns)
+        return Slice(rows, labels, weights, total, share, kept, beside)
 
     def _fields(self) -> dict[str, Any]:
         """The types of all columns, those of the partition included."""

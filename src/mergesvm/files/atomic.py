@@ -32,10 +32,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise IsADirectoryError(f"{target} is a folder. Give the name of a file.")
     sibling = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
+        sibling.touch(exist_ok=False)
+        mode = (target if target.exists() else sibling).stat().st_mode & 0o7777
         yield sibling
+        sibling.chmod(mode)  # whatever wrote it
         _synchronise(sibling)
-        if target.exists():
-            sibling.chmod(target.stat().st_mode & 0o7777)
         sibling.replace(target)
     finally:
         sibling.unlink(missing_ok=True)

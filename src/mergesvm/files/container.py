@@ -66,16 +66,16 @@ def read_container(path: str | os.PathLike[str], kind: str) -> tuple[Header, dic
     """The header and the arrays of a file, once its format, its kind and its digest are found to be right."""
     with _Opened(path) as file:
         if file.kind != kind:
-            raise WrongKindError(f"{path} holds a {file.kind}, not a {kind}. {_CURES.get(file.kind, '')}".rstrip())
+            raise WrongKindError(f"{path} holds {_KINDS.get(file.kind, file.kind)}.")
         arrays = {name: file.array(name) for name in file.names}
         if file.strings.get("sha256") != _digest(kind, file.text, arrays):
             raise DamagedFileError(f"{path} is damaged: its content does not match its digest. Copy or make it again.")
         return Header.of(file.text, str(path)), arrays
 
 
-_CURES = {
-    "knowledge": "Solve it first: mergesvm solve, or ms.solve.",
-    "model": "A model cannot be merged, subtracted or solved; its knowledge can.",
+_KINDS = {
+    "knowledge": "knowledge, not a model. Solve it first: mergesvm solve, or ms.solve",
+    "model": "a model, not knowledge. A model cannot be merged, subtracted or solved; its knowledge can",
 }
 
 

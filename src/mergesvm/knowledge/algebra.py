@@ -23,6 +23,9 @@ WEIGHT_TOLERANCE = 1e-4
 SHRUNK = 1e6
 """A sum of squares that a move of the anchor makes smaller by this factor has lost so many of its digits."""
 
+PENDING_BYTES = 2**26
+"""Pieces of a stream are added up when they take this much memory: many at once, so that large sums are copied less."""
+
 FAR = 16.0
 """An anchor so many standard deviations from the mean of a feature is moved to the mean."""
 
@@ -76,6 +79,23 @@ def merge(pieces: Iterable[Piece]) -> Piece:
             provenance=tuple(origin for piece in pieces for origin in piece.provenance),
         )
     )
+
+
+def merge_stream(pieces: Iterable[Piece]) -> Piece | None:
+    """Add pieces as they come, with a few of them in memory at one time; None if there are none.
+
+    >>> import mergesvm as ms
+    >>> merge_stream(ms.learn([[float(i)]], ["odd" if i % 2 else "even"]) for i in range(5))
+    Knowledge of 5 rows x 1 feature in 2 classes: even 3, odd 2
+    """
+    pending: list[Piece] = []
+    held = 0
+    for piece in pieces:
+        pending.append(piece)
+        held += sum(array.nbytes for array in piece.arrays())
+        if held > PENDING_BYTES and len(pending) > 1:
+            pending, held = [merge(pending)], 0
+    return merge(pending) if pending else None
 
 
 def subtract(whole: Piece, part: Piece) -> Piece:

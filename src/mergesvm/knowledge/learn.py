@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,14 +17,11 @@ from mergesvm.engines import Threads
 from mergesvm.errors import DataError, FormError, ParameterError
 from mergesvm.features import Identity
 from mergesvm.knowledge.accumulate import NARROW, accumulate
-from mergesvm.knowledge.algebra import merge
+from mergesvm.knowledge.algebra import merge_stream
 from mergesvm.knowledge.anchor import as_point, choose_anchor
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.provenance import Origin, now
 from mergesvm.knowledge.signature import Signature
-
-PENDING_BYTES = 2**26
-"""Pieces of a stream are added up when they take this much memory: many at once, so that large sums are copied less."""
 
 Progress = Callable[[Scan], None]
 
@@ -109,29 +106,29 @@ class _Terms:
 
 def _learn_stream(scan: Scan, terms: _Terms, anchor: Any, progress: Progress | None) -> Knowledge:
     """Knowledge of all slices; those after the first are summed about its anchor, so that they add without a move."""
-    pending: list[Knowledge] = []
-    used = 0
-    with closing(iter(scan)) as slices:  # type: ignore[type-var]
-        for part in slices:
-            if part.rows.n_rows:
-                if part.labels is None:
-                    raise DataError(f"{part.rows.source} has no labels. Say with label= where they are.")
-                piece = _learn_slice(part, scan, terms, pending[0].anchor if pending else anchor)
-                pending.append(piece)
-                used += piece.nbytes
-                if used > PENDING_BYTES and len(pending) > 1:
-                    pending, used = [merge(pending)], 0
-            if progress is not None:
-                progress(scan)
-    if not pending:
+
+    def pieces() -> Iterator[Knowledge]:
+        point = anchor
+        with closing(iter(scan)) as slices:  # type: ignore[type-var]
+            for part in slices:
+                if part.rows.n_rows:
+                    piece = _learn_slice(part, scan, terms, point)
+                    point = piece.anchor
+                    yield piece
+                if progress is not None:
+                    progress(scan)
+
+    whole = merge_stream(pieces())
+    if whole is None:
         what = "all rows have missing values" if scan.dropped else "there are no rows"
         raise DataError(f"There is nothing to learn in {scan.readers[0].file.name}: {what}.")
     when = now()
-    origins = tuple(Origin(source, rows, when) for source, rows in scan.counts.items())
-    return replace(merge(pending), provenance=origins)
+    return replace(whole, provenance=tuple(Origin(source, rows, when) for source, rows in scan.counts.items()))
 
 
 def _learn_slice(part: Slice, scan: Scan, terms: _Terms, anchor: Any) -> Knowledge:
+    if part.labels is None:
+        raise DataError(f"{part.rows.source} has no labels. Say with label= where they are.")
     # How much more there is to come decides whether compiling the kernels pays.
     foresight = 1.0 if scan.share == 0 or scan.rows > part.rows.n_rows else 1 / scan.share
     try:

@@ -1,0 +1,117 @@
+"""The command that shows what is in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from mergesvm.cli.knowing import facts, open_any
+from mergesvm.cli.options import AsJson, Debug
+from mergesvm.cli.talk import Talk, said
+from mergesvm.files import FORMAT
+from mergesvm.knowledge import Knowledge, Signature
+from mergesvm.knowledge.provenance import Provenance
+from mergesvm.models import Planes
+
+MOST = 20
+"""Lists longer than this are cut, for people."""
+
+
+def inspect_command(
+    file: Annotated[Path, typer.Argument(help="A file of knowledge, or a model.", metavar="FILE")],
+    as_json: AsJson = False,
+    debug: Debug = False,  # noqa: ARG001
+) -> None:
+    """Show what is in a file: classes and their rows, features, terms, and where the rows came from."""
+    talk = Talk(as_json=as_json)
+    content = open_any(file)
+    lines = _knowledge(content) if isinstance(content, Knowledge) else _model(content)
+    table = Table(title=str(file), show_header=False, title_justify="left")
+    table.add_column(style="bold")
+    for name, value in lines.items():
+        table.add_row(name, value)
+    talk.out.print(table, markup=False)
+    _print_classes(talk, content)
+    provenance = content.provenance if isinstance(content, Knowledge) else content.domain.provenance
+    _print_provenance(talk, provenance)
+    talk.result(
+        file=file,
+        kind="knowledge" if isinstance(content, Knowledge) else "model",
+        format=FORMAT,
+        names=content.signature.names,
+        categories=dict(content.signature.categories),
+        provenance=[vars(origin) for origin in provenance],
+        **(facts(content) if isinstance(content, Knowledge) else _facts(content)),
+    )
+
+
+def _knowledge(knowledge: Knowledge) -> dict[str, str]:
+    return {
+        "knowledge of": f"{int(knowledge.rows.sum()):,} rows in {len(knowledge.labels):,} classes",
+        **_features(knowledge.signature),
+        "form": "one matrix a class" if knowledge.per_class else "pooled",
+        "precision": knowledge.precision,
+        "in memory": f"{knowledge.nbytes / 1e6:,.1f} MB",
+    }
+
+
+def _model(model: Planes) -> dict[str, str]:
+    terms = model.domain.terms
+    return {
+        "model": repr(model),
+        **_features(model.signature),
+        "C": said(terms["C"]),
+        "class weights": str(terms["class_weight"] or "none"),
+        "standardised": "yes" if terms["standardize"] else "no",
+        "intercept": "penalised" if terms["penalize_intercept"] else "free",
+        "solver": model.solver_,
+        "learned from": f"{int(model.domain.rows.sum()):,} rows",
+    }
+
+
+def _facts(model: Planes) -> dict[str, Any]:
+    return {
+        "rows": int(model.domain.rows.sum()),
+        "features": model.signature.width,
+        "classes": list(model.labels),
+        "counts": model.domain.rows.tolist(),
+        "model": repr(model),
+        "solver": model.solver_,
+        "terms": {**model.domain.terms, "class_weight": str(model.domain.terms["class_weight"])},
+    }
+
+
+def _features(signature: Signature) -> dict[str, str]:
+    names = "without names" if signature.names is None else _cut(list(signature.names))
+    lines = {"features": f"{signature.width:,}: {names}"}
+    for column, values in signature.categories:
+        lines[f"category {column}"] = _cut([str(value) for value in values])
+    return lines
+
+
+def _cut(names: list[str]) -> str:
+    more = f", and {len(names) - MOST:,} more" if len(names) > MOST else ""
+    return ", ".join(names[:MOST]) + more
+
+
+def _print_classes(talk: Talk, content: Any) -> None:
+    rows = content.rows if isinstance(content, Knowledge) else content.domain.rows
+    weights = content.counts if isinstance(content, Knowledge) else rows
+    table = Table("class", "rows", "weight", "share")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for label, count, weight in list(zip(content.labels, rows.tolist(), weights.tolist(), strict=True))[:100]:
+        table.add_row(str(label), f"{count:,}", said(weight), f"{weight / weights.sum():.1%}")
+    talk.out.print(table, markup=False)
+
+
+def _print_provenance(talk: Talk, provenance: Provenance) -> None:
+    if provenance:
+        table = Table("source", "rows", "when")
+        table.columns[1].justify = "right"
+        for origin in provenance[:100]:
+            table.add_row(origin.source, f"{'-' if origin.taken_back else ''}{origin.rows:,}", origin.when)
+        talk.out.print(table, markup=False)

@@ -1,0 +1,212 @@
+"""Commands on knowledge: learn, merge, subtract and solve."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mergesvm.cli.options import (
+    AsJson,
+    BatchRows,
+    Debug,
+    Files,
+    Force,
+    Format,
+    Missing,
+    NoHeader,
+    Output,
+    Quiet,
+    Unknown,
+    Weight,
+    ZeroBased,
+    as_categories,
+    as_class_weight,
+    as_label,
+    as_list,
+)
+from mergesvm.cli.talk import Talk, check_output
+from mergesvm.data import scan
+from mergesvm.errors import MissingFileError, ParameterError, SignatureError
+from mergesvm.files import read_kind
+from mergesvm.knowledge import Knowledge, learn, merge_stream
+from mergesvm.models import load_model, solve
+
+
+def learn_command(
+    files: Files,
+    output: Output,
+    label: Annotated[
+        str | None, typer.Option(help="The column of labels; for arrays a number, a name or a file.")
+    ] = None,
+    features: Annotated[list[str] | None, typer.Option(help="Columns to learn from; all others by default.")] = None,
+    weight: Weight = None,
+    category: Annotated[
+        list[str] | None, typer.Option(help="A column to be one-hot: column=value,value,... or auto for all text.")
+    ] = None,
+    like: Annotated[
+        Path | None, typer.Option(help="Knowledge or a model whose features to use, so that the pieces add.")
+    ] = None,
+    missing: Missing = "error",
+    unknown: Unknown = "error",
+    format: Format = None,  # noqa: A002
+    no_header: NoHeader = False,
+    width: Annotated[int | None, typer.Option(min=1, help="Number of features of libsvm text.")] = None,
+    zero_based: ZeroBased = False,
+    pooled: Annotated[bool, typer.Option("--pooled", help="One Gram matrix for all classes: less memory.")] = False,
+    precision: Annotated[str, typer.Option(help="float64, or float32 for faster products.")] = "float64",
+    jobs: Annotated[int | None, typer.Option(help="Threads; one a core by default.")] = None,
+    batch_rows: BatchRows = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    debug: Debug = False,  # noqa: ARG001
+) -> None:
+    """Learn from files in one pass, however large they are, and write a small file of knowledge."""
+    talk = Talk(quiet, as_json)
+    check_output(output, force)
+    source = scan(
+        files,
+        as_label(label, files),
+        as_list(features),
+        weight,
+        batch_rows,
+        categories=as_categories(category),
+        unknown=unknown,
+        missing=missing,
+        header=not no_header,
+        width=width,
+        zero_based=zero_based,
+        like=None if like is None else open_any(like),
+        format=format,
+    )
+    with talk.progress("learning") as progress:
+        knowledge = learn(source, per_class=not pooled, precision=precision, n_jobs=jobs, progress=progress)
+    knowledge.save(output)
+    dropped = f", {source.dropped:,} rows with missing values left out" if source.dropped else ""
+    talk.out.print(f"{knowledge}{dropped}\nwritten to {output}", markup=False)
+    talk.result(output=output, dropped=source.dropped, **facts(knowledge))
+
+
+def merge_command(
+    pieces: Annotated[list[str], typer.Argument(help="Files of knowledge, or globs in quotes.", metavar="PIECES...")],
+    output: Output,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    debug: Debug = False,  # noqa: ARG001
+) -> None:
+    """Add pieces of knowledge, wherever they were learned: exactly what all their rows together would have given."""
+    talk = Talk(quiet, as_json)
+    check_output(output, force)
+    paths = expand(pieces)
+
+    knowledge = merge_stream(_loaded(paths))
+    assert knowledge is not None
+    knowledge.save(output)
+    talk.out.print(f"{len(paths)} pieces merged: {knowledge}\nwritten to {output}", markup=False)
+    talk.result(output=output, pieces=len(paths), **facts(knowledge))
+
+
+def subtract_command(
+    whole: Annotated[Path, typer.Argument(help="The knowledge to take from.", metavar="WHOLE")],
+    parts: Annotated[list[str], typer.Argument(help="The knowledge to take back.", metavar="PARTS...")],
+    output: Output,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    debug: Debug = False,  # noqa: ARG001
+) -> None:
+    """Take pieces back: what is left is the knowledge that never saw their rows."""
+    talk = Talk(quiet, as_json)
+    check_output(output, force)
+    knowledge = Knowledge.load(whole)
+    for path in expand(parts):
+        knowledge = knowledge - Knowledge.load(path)
+    knowledge.save(output)
+    talk.out.print(f"What is left: {knowledge}\nwritten to {output}", markup=False)
+    talk.result(output=output, **facts(knowledge))
+
+
+def solve_command(
+    knowledge: Annotated[Path, typer.Argument(help="A file of knowledge.", metavar="KNOWLEDGE")],
+    output: Output,
+    C: Annotated[float, typer.Option("--C", "-C", help="The larger, the closer to the data.")] = 1.0,
+    class_weight: Annotated[
+        str, typer.Option(help="none, inverse, complement, balanced, or class=weight,class=weight.")
+    ] = "none",
+    multiclass: Annotated[str, typer.Option(help="ovr (one-vs-rest) or ovo (one-vs-one).")] = "ovr",
+    ties: Annotated[str, typer.Option(help="Ties of votes: recount, sequential or margin.")] = "recount",
+    standardize: Annotated[bool, typer.Option("--standardize", help="Bring all features to unit variance.")] = False,
+    free_intercept: Annotated[
+        bool, typer.Option("--free-intercept", help="Do not penalise the intercept, as scikit-learn does not.")
+    ] = False,
+    onnx: Annotated[Path | None, typer.Option(help="Write the model as ONNX, too.")] = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    debug: Debug = False,  # noqa: ARG001
+) -> None:
+    """Solve knowledge into a model; C, class weights and the multi-class scheme are chosen now, with no data."""
+    talk = Talk(quiet, as_json)
+    check_output(output, force)
+    check_output(onnx, force, ".onnx")
+    learned = Knowledge.load(knowledge)
+    model = solve(
+        learned,
+        C,
+        as_class_weight(class_weight, learned.labels),
+        multiclass,
+        standardize,
+        penalize_intercept=not free_intercept,
+        ties=ties,
+    )
+    model.save(output)
+    if onnx is not None:
+        model.to_onnx(onnx)
+    talk.out.print(f"{model}\nwritten to {output}" + (f" and {onnx}" if onnx else ""), markup=False)
+    talk.result(output=output, model=repr(model), solver=model.solver_, onnx=onnx)
+
+
+def expand(names: list[str]) -> list[Path]:
+    """Files from names and globs, none of them twice."""
+    paths: list[Path] = []
+    for name in names:
+        found = [name] if Path(name).exists() or not glob.has_magic(name) else sorted(glob.glob(name))  # noqa: PTH207
+        if not found:
+            raise MissingFileError(f"No file matches {name}.")
+        paths += [Path(path) for path in found]
+    for index, path in enumerate(paths):
+        if path.resolve() in [other.resolve() for other in paths[:index]]:
+            raise ParameterError(f"{path} is named twice: its rows would count twice.")
+    return paths
+
+
+def _loaded(paths: list[Path]) -> Iterator[Knowledge]:
+    first = None
+    for path in paths:
+        piece = Knowledge.load(path)
+        first = first or piece.signature
+        try:
+            first = first.joined(piece.signature)
+        except SignatureError as error:
+            raise SignatureError(f"{path} does not go with {paths[0]}. {error}") from None
+        yield piece
+
+
+def open_any(path: Path) -> Any:
+    """Knowledge or a model, whichever the file holds."""
+    return Knowledge.load(path) if read_kind(path) == "knowledge" else load_model(path)
+
+
+def facts(knowledge: Knowledge) -> dict[str, Any]:
+    """What a machine wants to know of knowledge."""
+    return {
+        "rows": int(knowledge.rows.sum()),
+        "features": knowledge.width,
+        "classes": list(knowledge.labels),
+        "counts": knowledge.rows.tolist(),
+    }

@@ -1,0 +1,96 @@
+"""Options that several commands share, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mergesvm.data.labels import Label
+from mergesvm.errors import ParameterError
+
+debugging = False
+
+
+def _debug(wanted: bool) -> None:
+    global debugging
+    debugging = debugging or wanted
+
+
+Files = Annotated[list[str], typer.Argument(help="Files, folders, globs in quotes, or addresses.", metavar="FILES...")]
+Model = Annotated[Path, typer.Argument(help="A model file.", metavar="MODEL")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output if it is there already.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Say one JSON object, for machines.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.", callback=_debug)]
+BatchRows = Annotated[int | None, typer.Option(min=1, help="Rows to read at a time; by default about 32 MB.")]
+Format = Annotated[str | None, typer.Option(help="Kind of the files, where their names do not tell.")]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="CSV has no line of names; columns are f0, f1, ...")]
+ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Indices of libsvm text begin with 0.")]
+Weight = Annotated[str | None, typer.Option(help="The column of sample weights.")]
+Missing = Annotated[str, typer.Option(help="Missing values: error, or drop the row.")]
+Unknown = Annotated[str, typer.Option(help="A category never seen before: error, or zero for an all-zero block.")]
+
+
+def as_label(label: str | None, files: Sequence[str]) -> Any:
+    """A label as the command line gives it: for .npy files a number is that of a column.
+
+    >>> as_label("-1", ["day.npy"]), as_label("-1", ["day.csv"])
+    (-1, '-1')
+    """
+    numbered = (
+        label is not None and label.removeprefix("-").isdecimal() and all(name.endswith(".npy") for name in files)
+    )
+    return int(label) if numbered and label is not None else label
+
+
+def as_list(texts: Sequence[str] | None) -> list[str] | None:
+    """Names given one by one, or several with commas.
+
+    >>> as_list(["a,b", "c"])
+    ['a', 'b', 'c']
+    """
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()] if texts else None
+
+
+def as_categories(texts: Sequence[str] | None) -> dict[str, list[str]] | str | None:
+    """Categories as ``column=value,value``, or the one word "auto".
+
+    >>> as_categories(["colour=red,blue"]), as_categories(["auto"])
+    ({'colour': ['red', 'blue']}, 'auto')
+    """
+    if not texts or list(texts) == ["auto"]:
+        return "auto" if texts else None
+    found = {}
+    for text in texts:
+        column, equals, values = text.partition("=")
+        if not equals or not values:
+            raise ParameterError(f"A category is given as column=value,value,... or auto, not {text!r}.")
+        found[column] = values.split(",")
+    return found
+
+
+def as_class_weight(text: str | None, classes: Sequence[Label]) -> str | Mapping[Label, float] | None:
+    """A scheme of class weights by its name, or weights as ``class=weight,class=weight``.
+
+    >>> as_class_weight("balanced", ["no", "yes"]), as_class_weight("no=1,yes=2.5", ["no", "yes"])
+    ('balanced', {'no': 1.0, 'yes': 2.5})
+    """
+    if text is None or text == "none":
+        return None
+    if "=" not in text:
+        return text
+    known = {str(label): label for label in classes}
+    weights: dict[Label, float] = {}
+    for part in text.split(","):
+        name, _, weight = part.rpartition("=")
+        if name not in known:
+            raise ParameterError(f"There is no class {name!r} to weigh. Classes are: {', '.join(known)}.")
+        try:
+            weights[known[name]] = float(weight)
+        except ValueError:
+            raise ParameterError(f"The weight of class {name!r} has to be a number, not {weight!r}.") from None
+    return weights
