@@ -49,14 +49,14 @@ def test_without_matplotlib_the_demo_says_what_to_install(tmp_path):
 
 def test_a_folder_that_is_not_there_is_said_at_once(tmp_path):
     done = run("demo", "--picture", str(tmp_path / "none" / "x.png"))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "There is no folder" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_an_unknown_kind_of_picture_is_said(tmp_path):
     done = run("demo", "--picture", str(tmp_path / "x.docx"))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "docx" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -19,7 +19,10 @@ LETTER = 7.0
 """About the width of a letter; there is no measuring text without drawing it."""
 
 NEAR = {"faint": 1.0}
-"""Points of a line that are closer than this to the one before are left out, by default than 0.3."""
+"""Of the points of a line that follow one another within a square of this size, by default of 0.3, one is kept."""
+
+STRAIGHT = 0.1
+"""Points that are no further from the straight line between their neighbours are left out."""
 
 
 @dataclass(frozen=True)
@@ -91,15 +94,23 @@ def _axes(across: float, up: float, x_name: str, y_name: str) -> Iterator[Markup
 
 
 def _path(points: NDArray[np.float64], near: float) -> str:
-    kept = [points[0]]
-    for at, point in enumerate(points[1:], 1):
-        if at == len(points) - 1 or np.abs(point - kept[-1]).max() > near:
-            kept.append(point)
-    x, y = np.round(kept, 1).T
-    # Points in the midst of a level or an upright stretch say nothing.
-    level = [(v[:-2] == v[1:-1]) & (v[1:-1] == v[2:]) for v in (x, y)]
-    corner = np.concatenate([[True], ~(level[0] | level[1]), [True]])[: len(x)]
-    return "M" + "L".join(f"{a:g} {b:g}" for a, b in zip(x[corner], y[corner], strict=True))
+    moved = (np.diff(np.floor(points / near), axis=0) != 0).any(axis=1)
+    moved[-1:] = True
+    points = points[np.append(True, moved)]
+    for _ in range(8):
+        points = points[_needed(points)]
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in np.round(points, 1).tolist())
+
+
+def _needed(points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """All but those of every other point that lie on the straight way between their neighbours."""
+    needed = np.ones(len(points), dtype=bool)
+    before, at, after = points[:-2:2], points[1:-1:2], points[2::2]
+    (ax, ay), (bx, by) = (at - before).T, (after - before).T
+    straight = np.hypot(bx, by)
+    detour = np.hypot(ax, ay) + np.hypot(*(after - at).T) - straight
+    needed[1:-1:2] = (np.abs(ax * by - ay * bx) > STRAIGHT * straight) | (detour > STRAIGHT)
+    return needed
 
 
 def column_chart(values: Sequence[float], titles: Sequence[str], *, label: str, y_name: str) -> Markup:
@@ -172,7 +183,7 @@ def heat_map(
     high = min(wide, 84.0 if len(columns) < 5 else 48.0)
     small = "name small" if high < 16 else "name"
     left = min(max([len(name) for name in rows] + [4]), 16) * LETTER + 10
-    upright = max(len(name) for name in columns) * LETTER > wide + 2
+    upright = max(len(name) for name in columns) * LETTER > wide - 1
     top = (min(max(len(name) for name in columns), 16) * LETTER if upright else LINE) + 26
     parts = [
         tag("text", "predicted", x=left, y=12.0),

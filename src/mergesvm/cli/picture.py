@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+
+from mergesvm.files import replacing
 
 KINDS = (".png", ".svg", ".pdf")
 
@@ -47,10 +48,6 @@ def save_picture(
     solving.set(title="Solved again with no data", xlabel="C", ylabel="balanced test accuracy")
     solving.legend()
 
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        figure.savefig(temporary, format=path.suffix.lstrip("."), dpi=110)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as sibling:
+        figure.savefig(sibling, format=path.suffix.lstrip("."), dpi=110)
     return True

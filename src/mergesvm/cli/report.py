@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import mergesvm
 from mergesvm.cli.charts import HEIGHT, Series, bar_chart, column_chart, heat_map, line_chart, number
 from mergesvm.cli.page import Markup, card, fact_list, join, meter, page, plain, ramp, table, tag, tile, tiles
-from mergesvm.models.evaluation import BINS, Evaluation
+from mergesvm.models.evaluation import Evaluation
 
 MOST_CLASSES = 50
 """Of more classes than this, no matrix can be read."""
@@ -209,26 +209,24 @@ def _wilson(observed: Numbers, rows: Numbers, z: float = 1.96) -> list[tuple[flo
 def _classes(evaluation: Evaluation) -> Markup:
     n_classes, f1 = len(evaluation.classes), evaluation.f1
     order: Sequence[Any] = range(len(f1)) if len(f1) <= MOST_ROWS else np.argsort(f1)[:MOST_ROWS].tolist()
-    parts = evaluation.precision, evaluation.recall, f1
-    rows = []
+    parts, sizes = (evaluation.precision, evaluation.recall, f1), (evaluation.support, evaluation.predicted)
+    labels, rows = evaluation.labels, []
     for at in order:
         known = at < n_classes
-        name = _name(evaluation.labels[at], 80) + ("" if known else " (not known to the model)")
+        name = _name(labels[at], 80) + ("" if known else " (not known to the model)")
         areas = (evaluation.auc(at), evaluation.average_precision(at)) if known else (np.nan, np.nan)
         scores = [_shown(float(part[at])) for part in parts]
-        rows.append(
-            [name, *scores, *map(_shown, areas), number(evaluation.support[at]), number(evaluation.predicted[at])]
-        )
+        rows.append([name, *scores, *map(_shown, areas), *(number(size[at]) for size in sizes)])
     columns = ("Class", "Precision", "Recall", "F1", "AUC", "AP", "True rows", "Predicted")
     note = "" if len(f1) <= MOST_ROWS else f"The {MOST_ROWS} of {len(f1):,} classes with the lowest F1."
     return card("Classes", table(columns, rows, caption="Scores of each class"), width=4, note=note)
 
 
 def _balance(evaluation: Evaluation) -> Markup:
-    support, predicted = evaluation.support, evaluation.predicted
+    support, predicted, labels = evaluation.support, evaluation.predicted, evaluation.labels
     many = len(support) > MOST_CLASSES
     order = np.argsort(-support, kind="stable")[:MOST_CLASSES] if many else np.arange(len(support))
-    names = [_name(evaluation.labels[at]) for at in order]
+    names = [_name(labels[at]) for at in order]
     series = [Series(support[order], "true", "main"), Series(predicted[order], "predicted", "other")]
     note = f"The {MOST_CLASSES} largest of {len(support):,} classes." if many else "Rows of each class."
     return card("Class balance", bar_chart(names, series, label="True and predicted rows of each class"), note=note)
@@ -237,8 +235,9 @@ def _balance(evaluation: Evaluation) -> Markup:
 def _footer(evaluation: Evaluation) -> str:
     bounds = [evaluation.auc_error(at) for at in range(len(evaluation.classes))]
     known = [bound for bound in bounds if not np.isnan(bound)]
-    exact = f"; no AUC is off by more than {max(known):.1g}" if known else ""
+    worst = max([*known, 0.0])
+    exact = f"; no AUC is off by more than {worst:.1g}" if worst else ""
     return (
         f"Written by mergesvm {mergesvm.__version__}. Counts and losses are exact. Curves are from histograms of "
-        f"{BINS:,} bins a class{exact}."
+        f"{evaluation.bins:,} bins a class{exact}."
     )

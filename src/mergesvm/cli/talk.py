@@ -63,13 +63,14 @@ class Talk:
         def update(scan: Scan) -> None:
             elapsed = time.perf_counter() - began
             if wanted and elapsed > PATIENCE_SECONDS:
-                bar.start()
+                bar.start()  # does nothing the second time
                 bar.update(task, completed=scan.share, rows=scan.rows, speed=scan.rows / elapsed)
 
         try:
             yield update
         finally:
-            bar.stop()
+            if bar.live.is_started:
+                bar.stop()
 
 
 def check_output(path: Path | None, force: bool, *suffixes: str) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv
 
 from mergesvm.data.reader import Layout
@@ -64,10 +66,24 @@ class CSVReader(TableReader):
         found = self.arrow_schema()
         types = {name: self._type(name, found.field(name).type) for name in columns}
         with self._opened(include_columns=columns, column_types=types) as (reader, raw):
+            first = 0
             for batch in reader:
+                self._check_breaks(batch, first)
+                first += batch.num_rows
                 share = raw.tell() / max(1, self.file.size)
                 for start, stop in spans(batch.num_rows, rows):
                     yield batch.slice(start, stop - start), min(1.0, share)
+
+    def _check_breaks(self, batch: Any, first: int) -> None:
+        """A quotation mark that is not closed takes all lines behind it into one value."""
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if pa.types.is_string(column.type) and name not in self.terms.keep:
+                breaks = pc.match_substring(column, "\n")
+                if breaks.true_count:
+                    row = first + int(np.argmax(breaks.fill_null(False).to_numpy(zero_copy_only=False)))
+                    raise self.malformed(
+                        f"column {name!r}: a line break within a value. Is a quotation mark not closed?", row
+                    )
 
     def _type(self, name: str, found: Any) -> Any:
         if name in self.terms.keep or pa.types.is_boolean(found):

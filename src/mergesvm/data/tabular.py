@@ -47,7 +47,7 @@ class TableReader(Reader):
                     f"{self.file.name}: column {name!r} is of type {kind}, which is not a number. "
                     f"Leave it out by naming the others with features=[...]."
                 )
-        schema = Schema.of(columns, {name: words for name, words in categories.items() if name in columns})
+        schema = Schema.of(columns, categories)
         return Layout(len(schema.names), schema.names, schema.categories)
 
     def vocabulary(self) -> dict[str, set[Label]]:

@@ -48,8 +48,7 @@ def without(whole: Provenance, part: Provenance) -> Provenance:
     left = list(whole)
     for origin in part:
         if origin in left:
-            left.remove(origin)
+            del left[len(left) - 1 - left[::-1].index(origin)]  # the last of its like
         else:
-            opposite = replace(origin, taken_back=not origin.taken_back)
-            left.append(opposite)
+            left.append(replace(origin, taken_back=not origin.taken_back))
     return tuple(left)

@@ -1,0 +1,281 @@
+"""The daily use: learn, merge, subtract, solve, predict, evaluate and inspect, on real files."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mergesvm as ms
+from mergesvm.cli import options
+from mergesvm.cli.main import COMMANDS, main
+
+SCRIPT = "from mergesvm.cli.main import main; main()"
+README = Path(__file__).parents[2] / "README.md"
+
+
+def run(*arguments, cwd=None):
+    """The command line in this process, which is much faster; test_main.py runs it as users do."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2))
+    handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
+    code = 0
+    with (
+        chdir(cwd or "."),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        patch.object(sys, "argv", ["mergesvm", *map(str, arguments)]),
+        patch.object(options, "debugging", False),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+    for number, handler in handlers:
+        signal.signal(number, handler)
+    texts = (stream.buffer.getvalue().decode() for stream in (out, err))
+    return subprocess.CompletedProcess(arguments, code, *texts)
+
+
+def ok(*arguments, cwd=None):
+    done = run(*arguments, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def frame(rows, seed):
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(rows, 3))
+    y = np.array(["high", "low", "middle"])[np.digitize(X @ [1.0, 2.0, -1.0] + generator.normal(size=rows), [-1, 1])]
+    return pd.DataFrame(X, columns=list("abc")).assign(id=np.arange(rows), y=y)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with data, and all that the commands make of them."""
+    folder = tmp_path_factory.mktemp("made")
+    for name, rows in (("day1", 400), ("day2", 300), ("test", 200)):
+        frame(rows, len(name) + rows).drop(columns="id").to_parquet(folder / f"{name}.parquet")
+    frame(50, 9).drop(columns="y").to_csv(folder / "new.csv", index=False)
+    ok("learn", "day1.parquet", "--label", "y", "-o", "day1.knowledge", cwd=folder)
+    ok("learn", "day2.parquet", "--label", "y", "-o", "day2.knowledge", cwd=folder)
+    ok("merge", "day*.knowledge", "-o", "all.knowledge", cwd=folder)
+    ok("solve", "all.knowledge", "-o", "model.msvm", cwd=folder)
+    return folder
+
+
+def readme_commands():
+    blocks = re.findall(r"```(?:sh|console|bash)\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    return [line.strip() for block in blocks for line in block.splitlines() if line.strip().startswith("mergesvm ")]
+
+
+def test_the_commands_of_the_readme_run_one_after_another(tmp_path):
+    frame(400, 1).drop(columns="id").to_parquet(tmp_path / "day1.parquet")
+    frame(400, 2).drop(columns="id").to_parquet(tmp_path / "day2.parquet")
+    frame(100, 3).drop(columns="id").to_parquet(tmp_path / "test.parquet")
+    frame(50, 4).drop(columns="y").to_csv(tmp_path / "new.csv", index=False)
+    commands = readme_commands()
+    assert {shlex.split(command)[1] for command in commands} >= set(COMMANDS)
+    for command in commands:
+        ok(*shlex.split(command, comments=True)[1:], cwd=tmp_path)
+    for name in ("all.knowledge", "rest.knowledge", "model.msvm", "predictions.parquet", "report.html"):
+        assert (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_of_every_help_works(name, made, tmp_path):
+    shown = " ".join(ok(name, "--help").split())
+    example = COMMANDS[name][1]
+    assert example in shown.replace("│", "")
+    for file in made.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "rest.knowledge").write_bytes((made / "day2.knowledge").read_bytes())
+    ok(*shlex.split(example)[1:], "--force" if name != "inspect" else "--json", cwd=tmp_path)
+
+
+def test_a_merged_and_subtracted_model_is_that_of_the_rows(made, tmp_path):
+    ok("subtract", made / "all.knowledge", made / "day1.knowledge", "-o", tmp_path / "rest.knowledge")
+    ok("solve", tmp_path / "rest.knowledge", "--C", "10", "--multiclass", "ovo", "-o", tmp_path / "model.msvm")
+    day2 = pd.read_parquet(made / "day2.parquet")
+    expected = ms.solve(ms.learn(day2[["a", "b", "c"]], day2["y"]), C=10, multiclass="ovo")
+    np.testing.assert_allclose(ms.load_model(tmp_path / "model.msvm").coef_, expected.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather", "csv"])
+def test_predictions_are_those_of_the_model_in_the_order_of_the_rows(suffix, made, tmp_path):
+    output = tmp_path / f"out.{suffix}"
+    ok("predict", made / "model.msvm", made / "new.csv", "-o", output, "--keep", "id", "--proba", "--batch-rows", "7")
+    found = {"parquet": pd.read_parquet, "feather": pd.read_feather, "csv": pd.read_csv}[suffix](output)
+    new, model = pd.read_csv(made / "new.csv"), ms.load_model(made / "model.msvm")
+    np.testing.assert_array_equal(found["id"], new["id"])
+    np.testing.assert_array_equal(found["prediction"], model.predict(new[["a", "b", "c"]]))
+    shares = found[[f"probability {label}" for label in model.labels]].to_numpy()
+    np.testing.assert_allclose(shares, model.predict_proba(new[["a", "b", "c"]]), rtol=1e-9)
+
+
+def test_predictions_go_to_the_screen_without_an_output(made):
+    lines = ok("predict", made / "model.msvm", made / "new.csv").splitlines()
+    assert lines[0] == '"prediction"'
+    assert len(lines) == 51
+
+
+def test_rows_with_missing_values_keep_their_place_but_have_no_prediction(made, tmp_path):
+    (tmp_path / "holes.csv").write_text("a,b,c\n1,2,3\n,2,3\n3,2,1\n")
+    assert "contains NaN: row 1" in run("predict", made / "model.msvm", tmp_path / "holes.csv").stderr
+    ok("predict", made / "model.msvm", tmp_path / "holes.csv", "--missing", "drop", "-o", tmp_path / "out.parquet")
+    found = pd.read_parquet(tmp_path / "out.parquet")["prediction"]
+    assert found.isna().tolist() == [False, True, False]
+
+
+def test_evaluation_is_that_of_scikit_learn(made, tmp_path):
+    from sklearn.metrics import accuracy_score, balanced_accuracy_score, classification_report
+
+    report = tmp_path / "report.html"
+    answer = json.loads(
+        ok("evaluate", made / "model.msvm", made / "test.parquet", "--label", "y", "--report", report, "--json")
+    )
+    test = pd.read_parquet(made / "test.parquet")
+    predicted = ms.load_model(made / "model.msvm").predict(test[["a", "b", "c"]])
+    assert answer["accuracy"] == pytest.approx(accuracy_score(test.y, predicted), abs=1e-12)
+    assert answer["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(test.y, predicted), abs=1e-12)
+    shown = ok("evaluate", made / "model.msvm", made / "test.parquet", "--label", "y")
+    for label, values in classification_report(test.y, predicted, output_dict=True).items():
+        if label in ("high", "low", "middle"):
+            line = next(line for line in shown.splitlines() if f" {label} " in line)
+            assert f"{values['precision']:.4f}" in line
+            assert f"{values['recall']:.4f}" in line
+    page = report.read_text()
+    assert page.startswith("<!DOCTYPE html>") or page.startswith("<!doctype html>")
+    assert "http" not in page
+
+
+def test_labels_of_another_kind_are_not_evaluated(made, tmp_path):
+    (tmp_path / "x.csv").write_text("a,b,c,y\n1,2,3,4\n")
+    done = run("evaluate", made / "model.msvm", tmp_path / "x.csv", "--label", "y")
+    assert done.returncode == 2
+    assert "has whole number labels, but the model was learned from text labels" in done.stderr
+
+
+def test_inspect_shows_people_and_machines_what_is_inside(made):
+    shown = ok("inspect", made / "all.knowledge")
+    for part in ("700 rows in 3 classes", "a, b, c", "day1.parquet", "day2.parquet", "middle"):
+        assert part in shown
+    answer = json.loads(ok("inspect", made / "model.msvm", "--json"))
+    assert answer["kind"] == "model"
+    assert answer["rows"] == 700
+    assert answer["terms"]["C"] == 1.0
+
+
+def test_what_is_printed_for_machines_is_one_object(made, tmp_path):
+    output = tmp_path / "x.knowledge"
+    answer = json.loads(ok("learn", made / "day1.parquet", "--label", "y", "-o", output, "--json"))
+    assert answer["rows"] == 400
+    assert answer["output"] == str(output)
+    assert ok("learn", made / "day1.parquet", "--label", "y", "-o", output, "--force", "--quiet") == ""
+
+
+def test_outputs_are_not_overwritten_without_force(made, tmp_path):
+    output = tmp_path / "x.knowledge"
+    output.write_text("precious")
+    done = run("learn", made / "day1.parquet", "--label", "y", "-o", output)
+    assert done.returncode == 2
+    assert "is there already" in done.stderr
+    assert output.read_text() == "precious"
+    ok("learn", made / "day1.parquet", "--label", "y", "-o", output, "--force")
+    assert ms.Knowledge.load(output).rows.sum() == 400
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["learn", "nowhere.csv", "--label", "y", "-o", "x.knowledge"], "There is no file or folder nowhere.csv"),
+        (["learn", "day1.parquet", "--label", "z", "-o", "x.knowledge"], "there is no column 'z'"),
+        (["learn", "day1.parquet", "--label", "y", "-o", "no/where.knowledge"], "There is no folder no"),
+        (["learn", "day1.parquet", "--label", "y", "-o", "x", "--category", "a"], "column=value"),
+        (["merge", "all.knowledge", "model.msvm", "-o", "x"], "model.msvm holds a model, not knowledge"),
+        (["merge", "all.knowledge", "all.knowledge", "-o", "x"], "all.knowledge is named twice"),
+        (["merge", "none*.knowledge", "-o", "x"], "No file matches none*.knowledge"),
+        (["merge", "new.csv", "-o", "x"], "new.csv is not a mergesvm file"),
+        (["subtract", "day1.knowledge", "all.knowledge", "-o", "x"], "Cannot subtract"),
+        (["solve", "model.msvm", "-o", "x"], "holds a model, not knowledge"),
+        (["solve", "all.knowledge", "--C", "-1", "-o", "x"], "C has to be a positive number"),
+        (["solve", "all.knowledge", "--class-weight", "many", "-o", "x"], "many"),
+        (["solve", "all.knowledge", "--class-weight", "huge=2", "-o", "x"], "There is no class 'huge'"),
+        (["solve", "all.knowledge", "--class-weight", "high=b", "-o", "x"], "has to be a number, not 'b'"),
+        (["predict", "all.knowledge", "new.csv"], "holds knowledge, not a model"),
+        (["predict", "model.msvm", "new.csv", "-o", "x.docx"], "has to end in .parquet"),
+        (["predict", "model.msvm", "all.knowledge"], "the ending of the name tells of no known format"),
+        (["evaluate", "model.msvm", "new.csv"], "has no labels to compare with"),
+        (["inspect", "day1.parquet"], "is not a mergesvm file"),
+    ],
+)
+def test_bad_input_is_one_clear_sentence_and_exit_code_2(arguments, what, made):
+    before = sorted(path.name for path in made.iterdir())
+    done = run(*arguments, cwd=made)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert what in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in made.iterdir()) == before
+
+
+def test_debug_shows_where_an_error_comes_from(made):
+    done = run("inspect", made / "day1.parquet", "--debug")
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+
+
+def test_class_weights_and_onnx_on_the_command_line(made, tmp_path):
+    arguments = ["--class-weight", "high=2,low=1,middle=0.5", "--onnx", tmp_path / "m.onnx"]
+    ok("solve", made / "all.knowledge", *arguments, "-o", tmp_path / "m.msvm")
+    terms = ms.load_model(tmp_path / "m.msvm").domain.terms
+    assert terms["class_weight"] == {"high": 2.0, "low": 1.0, "middle": 0.5}
+    assert (tmp_path / "m.onnx").stat().st_size > 100
+
+
+def test_pieces_of_categories_are_learned_alike(tmp_path):
+    (tmp_path / "1.csv").write_text("size,colour,y\n1,red,a\n2,blue,b\n")
+    (tmp_path / "2.csv").write_text("size,colour,y\n1,blue,a\n2,blue,b\n")
+    ok("learn", "1.csv", "--label", "y", "--category", "auto", "-o", "1.knowledge", cwd=tmp_path)
+    ok("learn", "2.csv", "--label", "y", "--like", "1.knowledge", "-o", "2.knowledge", cwd=tmp_path)
+    ok("merge", "1.knowledge", "2.knowledge", "-o", "all.knowledge", cwd=tmp_path)
+    assert ms.Knowledge.load(tmp_path / "all.knowledge").signature.names == ("size", "colour=blue", "colour=red")
+
+
+def test_progress_is_shown_on_a_terminal_only(made, tmp_path):
+    script = "import mergesvm.cli.talk as talk; talk.PATIENCE_SECONDS = 0.0; " + SCRIPT
+    arguments = ["learn", str(made / "day1.parquet"), "--label", "y", "--batch-rows", "10", "-o", str(tmp_path / "x")]
+    terminal, other = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", script, *arguments], stdout=other, stderr=other, close_fds=True)
+    os.close(other)
+    shown = b""
+    while True:
+        try:
+            data = os.read(terminal, 4096)
+        except OSError:
+            break
+        if not data:
+            break
+        shown += data
+    assert process.wait() == 0
+    assert b"learning" in shown
+    assert b"rows/s" in shown
+    done = subprocess.run([sys.executable, "-c", script, *arguments, "--force"], capture_output=True, check=True)
+    assert done.stderr == b""
+
+
+def test_output_that_nobody_reads_is_no_disaster(made):
+    command = f"{shlex.quote(sys.executable)} -c '{SCRIPT}' predict model.msvm new.csv | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=made)
+    assert "Traceback" not in done.stderr

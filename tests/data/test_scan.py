@@ -1,0 +1,427 @@
+"""Scans: paths, columns, categories, labels, weights, and what is missing or wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
+
+import mergesvm as ms
+import samples
+
+
+def write(path, text):
+    path.write_text(text)
+    return path
+
+
+def coefficients(knowledge):
+    return ms.solve(knowledge, C=3.0).coef_
+
+
+# Paths
+
+
+def test_globs_folders_lists_and_addresses_mean_the_same_files(tmp_path, monkeypatch):
+    X, y = samples.rows()
+    for index, part in enumerate(np.array_split(np.arange(600), 3)):
+        samples.parquet(tmp_path, f"day{index}", X[part], y[part])
+    (tmp_path / "_SUCCESS").write_text("")
+    (tmp_path / ".hidden.parquet").write_text("")
+    expected = coefficients(ms.learn(X, y))
+    monkeypatch.chdir(tmp_path)
+    several = sorted(tmp_path.glob("day*.parquet"))
+    for paths in ("day*.parquet", tmp_path, several, [str(path) for path in several], ".", "**/day?.parquet"):
+        np.testing.assert_allclose(coefficients(ms.learn(ms.scan(paths, "y"))), expected, rtol=1e-9)
+    for address in (f"file://{tmp_path}/day*.parquet", f"file://{tmp_path}", f"file://{tmp_path}/day0.parquet"):
+        assert ms.learn(ms.scan(address, "y")).rows.sum() == (200 if "day0" in address else 600)
+
+
+def test_folders_of_a_partition_are_columns(tmp_path):
+    X, y = samples.rows(300, 2)
+    for month in (2, 11):
+        for place in ("north", "south"):
+            folder = tmp_path / f"month={month}" / f"place={place}"
+            folder.mkdir(parents=True)
+            samples.parquet(folder, "part", X, y)
+    scan = ms.scan(tmp_path, "y", categories={"place": ["north", "south"]})
+    knowledge = ms.learn(scan)
+    assert scan.names == ("x0", "x1", "month", "place=north", "place=south")
+    assert knowledge.rows.sum() == 1200
+    rows = np.vstack([part.rows.block(0, part.rows.n_rows) for part in scan])
+    assert set(rows[:, 2]) == {2.0, 11.0}
+    np.testing.assert_array_equal(rows[:, 3] + rows[:, 4], 1.0)
+    assert ms.learn(ms.scan(tmp_path, "place", ["x0", "x1"])).labels == ("north", "south")
+
+
+def test_provenance_tells_files_and_rows(tmp_path):
+    X, y = samples.rows()
+    one, _ = samples.parquet(tmp_path, "one", X[:100], y[:100])
+    two, _ = samples.parquet(tmp_path, "two", X[100:], y[100:])
+    knowledge = ms.learn(ms.scan([one, two], "y"))
+    assert [(Path(origin.source).name, origin.rows) for origin in knowledge.provenance] == [
+        ("one.parquet", 100),
+        ("two.parquet", 500),
+    ]
+    piece = ms.learn(ms.scan(one, "y"))
+    assert len((knowledge + piece).provenance) == 3
+    assert (knowledge + piece - piece).provenance == knowledge.provenance
+    assert (knowledge - piece).provenance[-1].taken_back is (piece.provenance[0] not in knowledge.provenance)
+
+
+@pytest.mark.parametrize(
+    ("paths", "what"),
+    [
+        ("nowhere.csv", "There is no file or folder nowhere.csv"),
+        ("nothing*.csv", r"No file matches nothing\*.csv"),
+        ([], "no paths to read from"),
+        (3, "not iterable|A path is"),
+        ([3], "A path is a text"),
+        ("nowhere://x/y.csv", "nowhere://x/y.csv is no address"),
+        (".", "The folder . has no files"),
+    ],
+)
+def test_paths_that_lead_nowhere(paths, what, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((ms.errors.MergeSVMError, TypeError), match=what):
+        ms.scan(paths, "y")
+
+
+def test_an_unknown_ending_names_the_formats_and_format_overrides_it(tmp_path):
+    path = write(tmp_path / "a9a", "1 1:0.5\n-1 2:1\n")
+    with pytest.raises(ms.errors.FileError, match=r"a9a: the ending .* libsvm"):
+        ms.scan(path)
+    assert ms.learn(ms.scan(path, format="libsvm")).labels == (-1, 1)
+    with pytest.raises(ms.errors.ParameterError, match="There is no format 'excel'"):
+        ms.scan(path, format="excel")
+
+
+# Columns
+
+
+def test_columns_are_chosen_and_weights_count(tmp_path):
+    X, y = samples.rows()
+    weights = np.random.default_rng(2).integers(0, 3, len(y)).astype(float)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y, w=weights, id=np.arange(len(y)))
+    frame.to_parquet(tmp_path / "x.parquet")
+    knowledge = ms.learn(ms.scan(tmp_path / "x.parquet", "y", ["d", "a"], "w", batch_rows=99))
+    expected = ms.learn(X[:, [3, 0]], y, weights)
+    assert knowledge.signature.names == ("d", "a")
+    np.testing.assert_allclose(knowledge.counts, expected.counts)
+    np.testing.assert_allclose(coefficients(knowledge), coefficients(expected), rtol=1e-9)
+    assert ms.scan(tmp_path / "x.parquet", "y", weight="w", keep=["id"]).names == tuple("abcd")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather", "csv"])
+def test_booleans_integers_and_decimals_are_numbers(kind, tmp_path):
+    frame = pd.DataFrame({"flag": [True, False, True, False], "n": [1, 2, 3, 4], "x": [0.5, 1.5, 0.25, 2.0]})
+    frame["y"] = ["a", "b", "a", "b"]
+    path = tmp_path / f"x.{kind}"
+    {"parquet": frame.to_parquet, "feather": frame.to_feather}.get(kind, lambda p: frame.to_csv(p, index=False))(path)
+    scan = ms.scan(path, "y")
+    assert scan.names == ("flag", "n", "x")
+    (part,) = scan
+    np.testing.assert_array_equal(part.rows.block(0, 4), frame[["flag", "n", "x"]].to_numpy(dtype=float))
+
+
+def test_labels_of_every_kind(tmp_path):
+    X, _ = samples.rows(6, 2)
+    for labels in (
+        ["red", "blue", "red", "blue", "red", "red"],
+        [3, 1, 3, 1, 3, 3],
+        [True, False, True, False, True, True],
+    ):
+        frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=labels)
+        frame.to_parquet(tmp_path / "x.parquet")
+        frame.to_csv(tmp_path / "x.csv", index=False)
+        frame.assign(y=frame.y.astype("category")).to_feather(tmp_path / "x.feather")
+        for name in ("x.parquet", "x.csv", "x.feather"):
+            knowledge = ms.learn(ms.scan(tmp_path / name, "y", batch_rows=2))
+            assert knowledge.labels == tuple(sorted(set(labels)))
+            assert type(knowledge.labels[0]) is type(labels[0])
+            np.testing.assert_allclose(coefficients(knowledge), coefficients(ms.learn(X, labels)), rtol=1e-9)
+
+
+# Categories
+
+
+COLOURS = "size,colour,y\n1,red,a\n2,blue,b\n3,red,a\n4,green,b\n"
+
+
+def test_declared_categories_are_one_hot_and_pieces_learned_apart_add(tmp_path):
+    words = {"colour": ["red", "green", "blue"]}
+    one = ms.learn(ms.scan(write(tmp_path / "1.csv", COLOURS), "y", categories=words))
+    two = ms.learn(ms.scan(write(tmp_path / "2.csv", "size,colour,y\n9,blue,a\n"), "y", categories=words))
+    assert one.signature.names == ("size", "colour=red", "colour=green", "colour=blue")
+    X = [[1, 1, 0, 0], [2, 0, 0, 1], [3, 1, 0, 0], [4, 0, 1, 0], [9, 0, 0, 1]]
+    np.testing.assert_allclose(coefficients(one + two), coefficients(ms.learn(np.array(X), list("ababa"))), rtol=1e-9)
+
+
+def test_pieces_with_other_vocabularies_do_not_add_and_like_makes_them(tmp_path):
+    one = ms.learn(ms.scan(write(tmp_path / "1.csv", COLOURS), "y", categories="auto"))
+    path = write(tmp_path / "2.csv", "colour,size,y\nblue,9,a\nred,1,b\n")
+    with pytest.raises(ms.errors.SignatureError, match="knowledge of 3 features to knowledge of 4"):
+        _ = one + ms.learn(ms.scan(path, "y", categories="auto"))
+    two = ms.learn(ms.scan(path, "y", like=one))
+    assert (one + two).rows.sum() == 6
+    assert ms.learn(ms.scan(path, "y", like=ms.solve(one))).signature == one.signature
+
+
+def test_a_category_never_seen_before_is_an_error_or_an_all_zero_block(tmp_path):
+    path = write(tmp_path / "1.csv", COLOURS)
+    with pytest.raises(ms.errors.DataError, match=r"1\.csv: row 3, category 'colour' holds 'green'"):
+        ms.learn(ms.scan(path, "y", categories={"colour": ["red", "blue"]}))
+    (part,) = ms.scan(path, "y", categories={"colour": ["red", "blue"]}, unknown="zero")
+    np.testing.assert_array_equal(part.rows.block(0, 4), [[1, 1, 0], [2, 0, 1], [3, 1, 0], [4, 0, 0]])
+
+
+def test_text_that_is_not_declared_is_an_error_that_shows_the_way(tmp_path):
+    path = write(tmp_path / "1.csv", COLOURS)
+    with pytest.raises(ms.errors.DataError, match=r"column 'colour' is text \('blue', 'green', 'red'\).*categories"):
+        ms.learn(ms.scan(path, "y"))
+    assert ms.learn(ms.scan(path, "y", ["size"])).width == 1
+
+
+def test_the_vocabulary_of_an_arrow_dictionary_is_taken_whole(tmp_path):
+    colour = pd.Categorical(["red", "blue", "red"], categories=["blue", "green", "red"])
+    frame = pd.DataFrame({"size": [1.0, 2.0, 3.0], "colour": colour, "y": ["a", "b", "a"]})
+    frame.to_feather(tmp_path / "x.feather")
+    assert ms.scan(tmp_path / "x.feather", "y").names == ("size", "colour=blue", "colour=green", "colour=red")
+    frame.to_parquet(tmp_path / "x.parquet")
+    knowledge = ms.learn(ms.scan(tmp_path / "x.parquet", "y", batch_rows=1))
+    assert "colour=red" in knowledge.signature.names
+    assert knowledge.rows.tolist() == [2, 1]
+
+
+def test_whole_numbers_can_be_categories(tmp_path):
+    path = write(tmp_path / "1.csv", "code,y\n1,a\n2,b\n10,a\n")
+    (part,) = ms.scan(path, "y", categories={"code": [1, 2, 10]})
+    np.testing.assert_array_equal(part.rows.block(0, 3), np.eye(3))
+    pd.DataFrame({"code": [2, 1], "y": ["a", "b"]}).to_parquet(tmp_path / "x.parquet")
+    (part,) = ms.scan(tmp_path / "x.parquet", "y", categories={"code": [1, 2, 10]})
+    np.testing.assert_array_equal(part.rows.block(0, 2), [[0, 1, 0], [1, 0, 0]])
+
+
+# What is missing
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather", "csv"])
+def test_missing_values_are_an_error_or_dropped_and_counted(kind, tmp_path):
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 4.0, 5.0], "b": pd.array([1, 2, None, 4, 5], dtype="Int64")})
+    frame["y"] = ["u", "v", "u", None, "v"]
+    path = tmp_path / f"x.{kind}"
+    {"parquet": frame.to_parquet, "feather": frame.to_feather}.get(kind, lambda p: frame.to_csv(p, index=False))(path)
+    with pytest.raises(ms.errors.DataError, match=rf"x\.{kind}: row 3 has no label in column 'y'"):
+        ms.learn(ms.scan(path, "y"))
+    with pytest.raises(ms.errors.DataError, match=rf"x\.{kind} contains NaN: row 1, column 'a'"):
+        ms.learn(ms.scan(path, "y", batch_rows=3))
+    scan = ms.scan(path, "y", missing="drop", batch_rows=2)
+    knowledge = ms.learn(scan)
+    assert (scan.rows, scan.dropped) == (2, 3)
+    np.testing.assert_allclose(coefficients(knowledge), coefficients(ms.learn([[1.0, 1], [5, 5]], ["u", "v"])))
+
+
+def test_when_all_rows_are_dropped_it_is_said(tmp_path):
+    path = write(tmp_path / "x.csv", "a,y\n,1\n,2\n")
+    with pytest.raises(ms.errors.DataError, match="all rows have missing values"):
+        ms.learn(ms.scan(path, "y", missing="drop"))
+    with pytest.raises(ms.errors.DataError, match="there are no rows"):
+        ms.learn(ms.scan(write(tmp_path / "z.csv", "a,y\n"), "y"))
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("a,b,y\n1,2,u\n1,x,v\n", r"column 'b' is text \('2', 'x'\)"),
+        ("a,b,y\n1,2,u\n1,v\n", r"line 3: Expected 3 columns, got 2"),
+        ("a,a,y\n1,2,u\n", "the column name 'a' occurs more than once"),
+        ("a,b\n1,2\n", r"there is no column 'y'. There are: 'a', 'b'"),
+        ("y\nu\n", "no columns are left"),
+        ("a,y\n1,\n", "row 0 has no label"),
+        ("a,y\n1,0.5\n2,1\n", "continuous"),
+        ('a,y\n1,"u\n' + "2,v\n" * 10, r"row 0: column 'y': a line break .* quotation mark"),
+    ],
+)
+def test_malformed_csv_names_the_file_and_the_line(text, what, tmp_path):
+    with pytest.raises(ms.errors.MergeSVMError, match=what) as raised:
+        ms.learn(ms.scan(write(tmp_path / "x.csv", text * 1), "y"))
+    assert "x.csv" in str(raised.value)
+
+
+def test_a_late_line_is_named_by_its_number(tmp_path):
+    path = write(tmp_path / "x.csv", "a,y\n" + "1,2\n" * 5000 + "1,2,3\n")
+    with pytest.raises(ms.errors.MalformedFileError, match=r"x\.csv: line 5002: Expected 2 columns, got 3"):
+        ms.learn(ms.scan(path, "y"))
+
+
+def test_csv_without_names_with_tabs_quotes_and_windows_line_ends(tmp_path):
+    path = tmp_path / "x.tsv"
+    path.write_bytes(b'1\t"2"\t"a, b"\r\n3\t4\tc\r\n')
+    knowledge = ms.learn(ms.scan(path, "f2", header=False))
+    assert knowledge.labels == ("a, b", "c")
+    assert knowledge.signature.names == ("f0", "f1")
+
+
+def test_columns_that_a_later_file_lacks_are_named_with_it(tmp_path):
+    X, y = samples.rows()
+    samples.parquet(tmp_path, "a", X, y)
+    samples.parquet(tmp_path, "b", X[:, :3], y)
+    with pytest.raises(ms.errors.DataError, match=r"b\.parquet: there is no column 'x3'"):
+        ms.learn(ms.scan(tmp_path / "*.parquet", "y"))
+    samples.npy(tmp_path, "a", X, y)
+    samples.npy(tmp_path, "b", X[:, :3], y)
+    with pytest.raises(ms.errors.DataError, match=r"b\.npy has 3 features, but 4 are expected"):
+        ms.learn(ms.scan(tmp_path / "?.npy", str(tmp_path / "labels" / "*.npy")))
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"unknown": "guess"}, "unknown has to be one of 'error', 'zero', not 'guess'"),
+        ({"missing": "guess"}, "missing has to be one of"),
+        ({"batch_rows": 0}, "batch_rows has to be a positive"),
+        ({"categories": "some"}, "categories has to be a mapping"),
+        ({"categories": {"z": ["a"]}}, "no feature column 'z'"),
+        ({"categories": {"a": []}}, "needs a list of different values"),
+        ({"features": ["a", "y"]}, "cannot be a feature as well"),
+        ({"features": ["a", "b"]}, "there is no column 'b'"),
+        ({"weight": "w"}, "there is no column 'w'"),
+        ({"like": 3}, "like has to be knowledge or a model"),
+        ({"label": 3}, "name of a column"),
+    ],
+)
+def test_options_that_make_no_sense(options, what, tmp_path):
+    path = write(tmp_path / "x.csv", "a,y\n1,u\n2,v\n")
+    with pytest.raises(ms.errors.MergeSVMError, match=what):
+        ms.learn(ms.scan(path, **({"label": "y"} | options)))
+
+
+def test_without_labels_there_is_nothing_to_learn_but_rows_can_be_read(tmp_path):
+    path = write(tmp_path / "x.csv", "a,b\n1,2\n")
+    assert next(iter(ms.scan(path))).labels is None
+    with pytest.raises(ms.errors.DataError, match="has no labels"):
+        ms.learn(ms.scan(path))
+    with pytest.raises(ms.errors.ParameterError, match="labels, weights and names of its own"):
+        ms.learn(ms.scan(path), [1])
+
+
+def test_negative_weights_name_the_file(tmp_path):
+    path = write(tmp_path / "x.csv", "a,w,y\n1,1,u\n2,-1,v\n")
+    with pytest.raises(ms.errors.DataError, match=r"x\.csv, from row 0 on: .*row 1 has -1"):
+        ms.learn(ms.scan(path, "y", weight="w"))
+
+
+# libsvm text
+
+
+def test_libsvm_text_is_read_as_scikit_learn_reads_it(tmp_path):
+    generator = np.random.default_rng(3)
+    numbers = [0.1, -2.5e-3, 1e22, 123456789012345678, 1 / 3, 5e-324, 1.7976931348623157e308, -0.0, 7, 1e-30]
+    lines = []
+    for row in range(300):
+        columns = np.sort(generator.choice(40, 5, replace=False)) + 1
+        cells = " ".join(f"{column}:{numbers[generator.integers(len(numbers))]!r}" for column in columns)
+        lines.append(f"{row % 3 - 1} {cells}" + (" # a comment 5:5" if row % 7 == 0 else ""))
+    path = write(tmp_path / "x.libsvm", "# head\n\n" + "\n".join(lines))
+    X, y = load_svmlight_file(str(path), n_features=40)
+    slices = list(ms.scan(path, batch_rows=70, width=40))
+    blocks = [part.rows.block(0, part.rows.n_rows) for part in slices]
+    stacked = sparse.vstack([sparse.csr_array(block) for block in blocks]).toarray()
+    np.testing.assert_array_equal(stacked, X.toarray())
+    np.testing.assert_array_equal(np.concatenate([part.labels for part in slices]), y)
+    assert ms.scan(path).width == 40
+
+
+def test_libsvm_text_with_signs_blanks_groups_and_no_last_newline(tmp_path):
+    path = write(tmp_path / "x.svm", "+1 qid:3 1:+0.5\t3:1E2  \r\n-1   2:.5\n+1.0 \n-1 1:2.")
+    slices = list(ms.scan(path, batch_rows=9))
+    blocks = [sparse.csr_array(part.rows.block(0, part.rows.n_rows)).toarray() for part in slices]
+    np.testing.assert_array_equal(np.vstack(blocks), [[0.5, 0, 100], [0, 0.5, 0], [0, 0, 0], [2, 0, 0]])
+    assert np.concatenate([part.labels for part in slices]).tolist() == [1, -1, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("1 0:3", "the index is 0, but indices begin with 1"),
+        ("1 2:1 1:3", "indices have to ascend: '1:3'"),
+        ("1 2:1 2:3", "indices have to ascend"),
+        ("1 2", "a feature has to be index:value: '2'"),
+        ("1 x:2", "a feature has to be index:value: 'x:2'"),
+        ("1 2:", "there is no number behind the colon"),
+        ("1 2:x", "'x' is not a number"),
+        ("1 2:1_000", "'1_000' is not a number"),
+        ("x 2:1", "'x' is not a number"),
+        ("1 99999999999:1", "the index is too large"),
+        ("1 9:1", "index 9 is beyond the width of 5 features"),
+    ],
+)
+def test_malformed_libsvm_names_the_file_and_the_row(line, what, tmp_path):
+    path = write(tmp_path / "x.libsvm", "1 1:1\n-1 2:1\n" + line + "\n1 3:1\n")
+    with pytest.raises(ms.errors.MalformedFileError, match=rf"x\.libsvm, row 2: {what}"):
+        ms.learn(ms.scan(path, width=5))
+
+
+def test_zero_based_indices_are_a_choice(tmp_path):
+    path = write(tmp_path / "x.libsvm", "1 0:3 2:1\n-1 1:1\n")
+    assert ms.learn(ms.scan(path, zero_based=True)).width == 3
+    with pytest.raises(ms.errors.ParameterError, match="has its labels in itself"):
+        ms.scan(path, "y")
+
+
+# Arrays
+
+
+def test_a_column_of_an_array_can_be_the_label(tmp_path):
+    X, y = samples.rows()
+    np.save(tmp_path / "x.npy", np.column_stack([y, X]))
+    knowledge = ms.learn(ms.scan(tmp_path / "x.npy", 0))
+    np.testing.assert_allclose(coefficients(knowledge), coefficients(ms.learn(X, y)), rtol=1e-9)
+    np.save(tmp_path / "z.npy", np.asfortranarray(np.column_stack([X, y])))
+    knowledge = ms.learn(ms.scan(tmp_path / "z.npy", -1, batch_rows=70))
+    np.testing.assert_allclose(coefficients(knowledge), coefficients(ms.learn(X, y)), rtol=1e-9)
+    with pytest.raises(ms.errors.ParameterError, match="there is no column 9 among 5"):
+        ms.learn(ms.scan(tmp_path / "z.npy", 9))
+
+
+def test_pickled_arrays_are_refused(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([["a", 1]], dtype=object), allow_pickle=True)
+    with pytest.raises(ms.errors.MalformedFileError, match=r"x\.npy"):
+        ms.learn(ms.scan(tmp_path / "x.npy", -1))
+    np.savez(tmp_path / "x.npz", X=np.array([["a", 1]], dtype=object), y=np.array([1]))
+    with pytest.raises(ms.errors.MalformedFileError, match=r"x\.npz"):
+        ms.learn(ms.scan(tmp_path / "x.npz", "y"))
+
+
+def test_images_are_flattened_and_pixels_stay_exact(tmp_path):
+    generator = np.random.default_rng(0)
+    images, y = generator.integers(0, 256, (50, 6, 5)).astype(np.uint8), generator.integers(0, 2, 50)
+    np.savez(tmp_path / "x.npz", images=images, digits=y)
+    knowledge = ms.learn(ms.scan(tmp_path / "x.npz", "digits", batch_rows=7))
+    expected = ms.learn(images.reshape(50, -1), y)
+    np.testing.assert_array_equal(knowledge.about(expected.anchor).grams[0], expected.grams[0])
+
+
+def test_labels_of_another_length_are_an_error(tmp_path):
+    X, y = samples.rows()
+    path, label = samples.npy(tmp_path, "x", X, y)
+    np.save(label, y[:-1])
+    with pytest.raises(ms.errors.MalformedFileError, match=r"600 rows, but labels of shape \(599,\)"):
+        ms.learn(ms.scan(path, label))
+
+
+def test_files_of_other_widths_of_tables_without_names_fit_a_model_of_arrays(tmp_path):
+    X, y = samples.rows()
+    model = ms.solve(ms.learn(X, y))
+    path, _ = samples.comma_separated(tmp_path, "x", X, y)
+    rows = [part.rows for part in ms.scan(path, "y", like=model)]
+    np.testing.assert_array_equal(np.concatenate([model.predict(part) for part in rows]), model.predict(X))
+    with pytest.raises(ms.errors.DataError, match="has 5 features, but 4 are expected"):
+        list(ms.scan(path, like=model))
