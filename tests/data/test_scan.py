@@ -318,6 +318,75 @@ def test_negative_weights_name_the_file(tmp_path):
         ms.learn(ms.scan(path, "y", weight="w"))
 
 
+LINES = [
+    "1,2.5,red",
+    "-0,1e-3,blue",
+    "+3,.5,red",
+    "4,5.,green",
+    "0.1,123456789012345678,blue",
+    "3.141592653589793,2.718281828459045e-300,red",
+    "",
+    "1,,red",
+]
+UNUSUAL = [
+    '1,"2.5",red',
+    "NA,2,blue",
+    "1,nan,red",
+    "1e400,1,red",
+    "12345678901234567890123,1,red",
+    '1,2,"a, b"',
+    "1,2,NA",
+]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("unusual", [None, *UNUSUAL])
+def test_plain_csv_is_read_as_by_the_general_reader(end, last, unusual, tmp_path, monkeypatch):
+    generator = np.random.default_rng(len(unusual or ""))
+    lines = [LINES[index] for index in generator.integers(len(LINES), size=500)]
+    if unusual is not None:
+        lines[321] = unusual
+    path = tmp_path / "x.csv"
+    path.write_bytes(("a,b,y" + end + end.join(lines) + (end if last else "")).encode())
+    monkeypatch.setattr("mergesvm.data.text_lines.CHUNK_BYTES", 900)
+
+    def read(large_bytes):
+        monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", large_bytes)
+        slices = list(ms.scan(path, "y", missing="drop", batch_rows=83))
+        labels = np.concatenate([part.labels.to_array() for part in slices])
+        kept = np.concatenate([np.ones(part.total, bool) if part.kept is None else part.kept for part in slices])
+        return np.vstack([part.rows.block(0, part.rows.n_rows) for part in slices]), labels, kept
+
+    for plain, general in zip(read(0), read(1 << 60), strict=True):
+        np.testing.assert_array_equal(plain, general)
+
+
+def test_an_error_late_in_plain_csv_names_the_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
+    monkeypatch.setattr("mergesvm.data.text_lines.CHUNK_BYTES", 1000)
+    lines = ["1,2,red"] * 999 + ["1,red", "1,2,red"]
+    with pytest.raises(ms.errors.MalformedFileError, match=r"x\.csv: line 1001: Expected 3 columns, got 2"):
+        ms.learn(ms.scan(write(tmp_path / "x.csv", "a,b,y\n" + "\n".join(lines)), "y"))
+    monkeypatch.setattr("mergesvm.data.read_csv.BLOCK_BYTES", 1000)
+    lines[999] = "1,x,red"
+    with pytest.raises(ms.errors.MalformedFileError, match=r"x\.csv: line 1001: .*'x'"):
+        ms.learn(ms.scan(write(tmp_path / "x.csv", "a,b,y\n" + "\n".join(lines)), "y"))
+
+
+def test_numbers_in_text_are_rounded_as_python_rounds_them(tmp_path, monkeypatch):
+    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
+    generator = np.random.default_rng(0)
+    random_bits = generator.integers(0, 2**63, 4000, dtype=np.uint64).view(np.float64)
+    numbers = [repr(float(value)) for value in random_bits[np.isfinite(random_bits)]]
+    numbers += [f"{value:.17g}" for value in generator.normal(size=2000)]
+    numbers += [str(2 * int(value) + 1) for value in generator.integers(2**52, 2**53, 1000)]  # halfway cases
+    numbers += ["9007199254740993", "1e23", "8.5e22", "0.1", "-0.0", "123456789.123456789e-5", "1" + "0" * 18]
+    path = write(tmp_path / "x.csv", "a,y\n" + "".join(f"{number},1\n" for number in numbers))
+    found = np.concatenate([part.rows.block(0, part.rows.n_rows)[:, 0] for part in ms.scan(path, "y")])
+    np.testing.assert_array_equal(found, [float(number) for number in numbers])
+
+
 # libsvm text
 
 

@@ -15,13 +15,8 @@ from mergesvm.data.paths import File
 from mergesvm.data.reader import Layout, Reader, Slice, Terms
 from mergesvm.data.rows import spans
 from mergesvm.data.sparse import SparseRows
+from mergesvm.data.text_lines import whole_lines
 from mergesvm.errors import ParameterError
-
-CHUNK_BYTES = 2**23
-"""Text is parsed so many bytes at a time."""
-
-LONGEST_LINE = 2**28
-"""No line has more bytes than this."""
 
 WRONG = {
     "NO_VALUE": "there is no number behind the colon",
@@ -48,7 +43,7 @@ class LibsvmReader(Reader):
         """The width given, or else the largest index, for which the file is read once."""
         if self.terms.width is not None:
             return Layout(self.terms.width)
-        from mergesvm.data.text_numbers import largest_index
+        from mergesvm.data.text_libsvm import largest_index
 
         largest = 0
         with self.reading():
@@ -76,41 +71,38 @@ class LibsvmReader(Reader):
                 first += len(labels)
 
     def _lines(self) -> Iterator[tuple[NDArray[np.uint8], float]]:
-        """The bytes of the file in stretches of whole lines."""
+        """The text in stretches of whole lines, each with the share of the file read so far."""
         stream, raw = self.file.stream()
-        rest = b""
         with closing(raw), closing(stream):
-            while data := stream.read(CHUNK_BYTES):
-                cut = data.rfind(b"\n") + 1
-                if not cut:
-                    rest += data
-                    if len(rest) > LONGEST_LINE:
-                        raise self.malformed(f"a line is longer than {LONGEST_LINE:,} bytes")
-                    continue
-                yield np.frombuffer(rest + data[:cut], dtype=np.uint8), min(1.0, raw.tell() / self.file.size)
-                rest = data[cut:]
-        if rest:
-            yield np.frombuffer(rest + b"\n", dtype=np.uint8), 1.0
+            for text in whole_lines(stream):
+                yield text, min(1.0, raw.tell() / self.file.size)
 
     def _parse(self, text: NDArray[np.uint8], first: int, width: int) -> tuple[Any, NDArray[Any]]:
-        from mergesvm.data import text_numbers
+        from mergesvm.data import text_libsvm
 
         lines, colons = np.count_nonzero(text == 10), np.count_nonzero(text == 58)
         labels, starts = np.empty(lines), np.zeros(lines + 1, dtype=np.int32)
         columns, values = np.empty(colons, dtype=np.int32), np.empty(colons)
         hard = np.empty((lines + colons, 3), dtype=np.int64)
         base = 0 if self.terms.zero_based else 1
-        rows, stored, left, wrong, at = text_numbers.parse(text, base, labels, starts, columns, values, hard)
-        if wrong != text_numbers.FINE:
-            what = next(what for name, what in WRONG.items() if getattr(text_numbers, name) == wrong)
+        bits = labels.view(np.uint64), starts, columns, values.view(np.uint64)
+        rows, stored, left, wrong, at = text_libsvm.parse(text, base, *bits, hard)
+
+        def row_of(slot: int) -> int:
+            return first + (-1 - slot if slot < 0 else int(np.searchsorted(starts[1 : rows + 1], slot, "right")))
+
+        if wrong != text_libsvm.FINE:
+            what = next(what for name, what in WRONG.items() if getattr(text_libsvm, name) == wrong)
             raise self.malformed(f"{what}: {_excerpt(text, at)}", first + rows)
         for slot, start, stop in hard[:left].tolist():
-            row = first + (-1 - slot if slot < 0 else int(np.searchsorted(starts[1 : rows + 1], slot, "right")))
-            (labels if slot < 0 else values)[-1 - slot if slot < 0 else slot] = self._float(text, start, stop, row)
+            value = _float(text[start:stop].tobytes())
+            if value is None:
+                raise self.malformed(f"{_excerpt(text, start)} is not a number", row_of(slot))
+            (labels if slot < 0 else values)[-1 - slot if slot < 0 else slot] = value
         if stored and columns[:stored].max() >= width:
             slot = int(np.argmax(columns[:stored] >= width))
-            row = first + int(np.searchsorted(starts[1 : rows + 1], slot, "right"))
-            raise self.malformed(f"index {columns[slot] + base} is beyond the width of {width:,} features", row)
+            what = f"index {columns[slot] + base} is beyond the width of {width:,} features"
+            raise self.malformed(what, row_of(slot))
         matrix = sparse.csr_array((values[:stored], columns[:stored], starts[: rows + 1]), shape=(rows, width))
         matrix.has_canonical_format = True
         answers = labels[:rows]
@@ -118,14 +110,12 @@ class LibsvmReader(Reader):
             return matrix, answers.astype(np.int64)
         return matrix, answers
 
-    def _float(self, text: NDArray[np.uint8], start: int, stop: int, row: int) -> float:
-        word = text[start:stop].tobytes()
-        try:
-            if b"_" in word:
-                raise ValueError
-            return float(word)
-        except ValueError:
-            raise self.malformed(f"{_excerpt(text, start)} is not a number", row) from None
+
+def _float(word: bytes) -> float | None:
+    try:
+        return None if b"_" in word else float(word)
+    except ValueError:
+        return None
 
 
 def _excerpt(text: NDArray[np.uint8], at: int) -> str:

@@ -1,157 +1,123 @@
-"""The compiled parser of libsvm text. Importing this module loads numba: only the reader of such files does so.
+"""Decimal numbers in text, compiled. Importing this module loads numba: only readers of large text do so.
 
-Numbers of up to 15 digits and small powers of ten are exact products or quotients of two numbers that float64 holds, so
-that they are rounded once and rightly. All others, and whatever is not a number, are left to Python, by their place.
+A number of up to 19 digits is rounded rightly by the method of Eisel and Lemire: its digits, as a 64-bit number, times
+the first 128 bits of a power of five. In the rare cases where that leaves the last bit open, as with more digits and
+with words that are no numbers, the text is left to Python.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, uint64
+from numpy.typing import NDArray
 
-FINE, NO_VALUE, NO_INDEX, ORDER, TOO_LARGE, ZERO = range(6)
+SPACE, TAB, RETURN, NEWLINE, HASH, COLON = 32, 9, 13, 10, 35, 58
+_PLUS, _MINUS, _POINT, _LETTER_E, _CAPITAL_E, DIGIT_0, DIGIT_9 = 43, 45, 46, 101, 69, 48, 57
 
-_SPACE, _TAB, _RETURN, _NEWLINE, _HASH, _COLON = 32, 9, 13, 10, 35, 58
-_PLUS, _MINUS, _POINT, _LETTER_E, _LETTER_CAPITAL_E, _DIGIT_0, _DIGIT_9, _LETTER_Q = 43, 45, 46, 101, 69, 48, 57, 113
-_POWERS = 10.0 ** np.arange(23)
+_LOWEST, _HIGHEST = -342, 308
+"""Powers of ten outside of these make every number of 19 digits zero or infinite."""
+
+_ONES = 0xFFFFFFFFFFFFFFFF
+
+
+def _powers_of_five() -> NDArray[np.uint64]:
+    """The first 128 bits of each power of five, as two words; those of negative powers are rounded up."""
+    table = np.empty((_HIGHEST - _LOWEST + 1, 2), dtype=np.uint64)
+    for power in range(_LOWEST, _HIGHEST + 1):
+        five = 5 ** abs(power)
+        length = five.bit_length()
+        inverse = 2 ** (length + 127 if power >= -27 else 2 * length + 128) // five + 1
+        bits = inverse if power < 0 else five << 128
+        bits >>= max(0, bits.bit_length() - 128)
+        table[power - _LOWEST] = bits >> 64, bits & _ONES
+    return table
+
+
+_FIVES = _powers_of_five()
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def _blank(byte):  # type: ignore[no-untyped-def] # pragma: no cover
-    return byte in (_SPACE, _TAB, _RETURN)
+def _product(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The two words of a product of two words."""
+    half, low = uint64(32), uint64(0xFFFFFFFF)
+    a_high, a_low, b_high, b_low = a >> half, a & low, b >> half, b & low
+    cross = a_high * b_low + ((a_low * b_low) >> half)
+    other = a_low * b_high + (cross & low)
+    return a_high * b_high + (cross >> half) + (other >> half), a * b
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def _number(text, at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
-    """A number, the place behind it, and whether it is exact; it ends at a blank, a colon or a hash."""
-    start, negative = at, False
-    if at < stop and (text[at] == _PLUS or text[at] == _MINUS):
+def _rounded(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The bits of digits x 10^power as float64, and whether they are certain; ``digits`` is not zero."""
+    if power < _LOWEST or power > _HIGHEST:
+        return uint64(0), False
+    shift = uint64(0)
+    for step in (32, 16, 8, 4, 2, 1):
+        if digits >> uint64(64 - step) == 0:
+            digits <<= uint64(step)
+            shift += uint64(step)
+    five = _FIVES[power - _LOWEST]
+    high, low = _product(digits, five[0])
+    if high & uint64(0x1FF) == uint64(0x1FF):
+        more, _ = _product(digits, five[1])
+        low += more
+        if more > low:
+            high += uint64(1)
+    if low == uint64(_ONES) and not -27 <= power <= 55:
+        return uint64(0), False
+    upper = high >> uint64(63)
+    mantissa = high >> (upper + uint64(9))
+    exponent = ((217706 * power) >> 16) + 63 + np.int64(upper) - np.int64(shift) + 1023
+    if exponent <= 0 or exponent >= 2046:
+        return uint64(0), False  # very small or large: rare enough
+    halfway = low <= uint64(1) and -4 <= power <= 23 and mantissa & uint64(3) == uint64(1)
+    if halfway and mantissa << (upper + uint64(9)) == high:
+        mantissa &= ~uint64(1)  # exactly between two numbers: to the even one
+    mantissa += mantissa & uint64(1)
+    mantissa >>= uint64(1)
+    if mantissa >> uint64(53):
+        mantissa = uint64(1) << uint64(52)
+        exponent += 1
+    return (mantissa & ~(uint64(1) << uint64(52))) | (uint64(exponent) << uint64(52)), True
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def number(text, at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The bits of the number that begins here, the place behind it, and whether both are certain."""
+    negative = False
+    if at < stop and (text[at] == _MINUS or text[at] == _PLUS):
         negative = text[at] == _MINUS
         at += 1
-    digits = power = count = 0
-    seen = point = False
-    while at < stop:
-        byte = text[at]
-        if _DIGIT_0 <= byte <= _DIGIT_9:
-            seen = True
-            if count < 18:
-                digits = digits * 10 + (byte - _DIGIT_0)
-                count += digits > 0
-                power -= point
-            else:
-                count += 1
-        elif byte == _POINT and not point:
-            point = True
-        else:
-            break
+    digits, power, count, seen = uint64(0), 0, 0, 0
+    while at < stop and DIGIT_0 <= text[at] <= DIGIT_9:
+        digits = digits * uint64(10) + uint64(text[at] - DIGIT_0)
+        count += digits > 0
+        seen += 1
         at += 1
-    exact = seen and count <= 15
-    if at < stop and seen and (text[at] == _LETTER_E or text[at] == _LETTER_CAPITAL_E):
+    if at < stop and text[at] == _POINT:
+        at += 1
+        while at < stop and DIGIT_0 <= text[at] <= DIGIT_9:
+            digits = digits * uint64(10) + uint64(text[at] - DIGIT_0)
+            count += digits > 0
+            seen += 1
+            power -= 1
+            at += 1
+    certain = seen > 0 and count <= 19
+    if certain and at < stop and (text[at] == _LETTER_E or text[at] == _CAPITAL_E):
         at += 1
         sign = 1
-        if at < stop and (text[at] == _PLUS or text[at] == _MINUS):
+        if at < stop and (text[at] == _MINUS or text[at] == _PLUS):
             sign = -1 if text[at] == _MINUS else 1
             at += 1
-        exponent = figures = 0
-        while at < stop and _DIGIT_0 <= text[at] <= _DIGIT_9:
-            exponent = min(exponent * 10 + (text[at] - _DIGIT_0), 9999)
-            figures += 1
+        exponent, first = 0, at
+        while at < stop and DIGIT_0 <= text[at] <= DIGIT_9:
+            exponent = min(exponent * 10 + (text[at] - DIGIT_0), 9999)
             at += 1
-        exact = exact and figures > 0
+        certain = at > first
         power += sign * exponent
-    while at < stop and not (_blank(text[at]) or text[at] == _COLON or text[at] == _HASH or text[at] == _NEWLINE):
-        exact = False
-        at += 1
-    exact = exact and -22 <= power <= 22 and at > start
-    value = 0.0
-    if exact:
-        value = digits * _POWERS[power] if power >= 0 else digits / _POWERS[-power]
-        value = -value if negative else value
-    return value, at, exact
-
-
-@njit(nogil=True, error_model="numpy", cache=True)
-def parse(text, base, labels, starts, columns, values, hard):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Parse whole lines ``label index:value ... # comment`` into CSR.
-
-    ``hard`` takes (slot, first byte, last byte) of numbers left to Python; slot is that of the value, or -1 - row for a
-    label. Returns rows, values, hard numbers, what was wrong, and where.
-    """
-    rows = stored = left = at = 0
-    end = text.size
-    while at < end:
-        while at < end and (_blank(text[at]) or text[at] == _NEWLINE):
-            at += 1
-        if at < end and text[at] == _HASH:
-            while at < end and text[at] != _NEWLINE:
-                at += 1
-            continue
-        if at >= end:
-            break
-        first = at
-        value, at, exact = _number(text, at, end)
-        labels[rows] = value
-        if not exact:
-            hard[left, 0], hard[left, 1], hard[left, 2] = -1 - rows, first, at
-            left += 1
-        last = -1
-        while at < end and text[at] != _NEWLINE:
-            if _blank(text[at]):
-                at += 1
-                continue
-            if text[at] == _HASH:
-                while at < end and text[at] != _NEWLINE:
-                    at += 1
-                break
-            if text[at] == _LETTER_Q:  # qid:7 tells which rows belong together when ranking
-                while at < end and text[at] != _NEWLINE and not _blank(text[at]):
-                    at += 1
-                continue
-            column, figures, token = 0, 0, at
-            while at < end and _DIGIT_0 <= text[at] <= _DIGIT_9 and figures < 12:
-                column = column * 10 + (text[at] - _DIGIT_0)
-                figures += 1
-                at += 1
-            if figures == 0 or at >= end or text[at] != _COLON:
-                return rows, stored, left, NO_INDEX, token
-            column -= base
-            if column < 0:
-                return rows, stored, left, ZERO, token
-            if column > 2147483646:
-                return rows, stored, left, TOO_LARGE, token
-            if column <= last:
-                return rows, stored, left, ORDER, token
-            last = column
-            first = at + 1
-            value, at, exact = _number(text, first, end)
-            if at == first:
-                return rows, stored, left, NO_VALUE, token
-            columns[stored], values[stored] = column, value
-            if not exact:
-                hard[left, 0], hard[left, 1], hard[left, 2] = stored, first, at
-                left += 1
-            stored += 1
-        rows += 1
-        starts[rows] = stored
-    return rows, stored, left, FINE, at
-
-
-@njit(nogil=True, error_model="numpy", cache=True)
-def largest_index(text):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The largest index before a colon, over whole lines: columns ascend, so that the last of each line is enough."""
-    largest = number = last = 0
-    comment = digit = False
-    for at in range(text.size):
-        byte = text[at]
-        if _DIGIT_0 <= byte <= _DIGIT_9:
-            number = min((number if digit else 0) * 10 + (byte - _DIGIT_0), 1 << 40)
-            digit = True
-            continue
-        if byte == _COLON and digit and not comment:
-            last = number
-        elif byte == _HASH:
-            comment = True
-        elif byte == _NEWLINE:
-            largest, last, comment = max(largest, last), 0, False
-        digit = False
-    return max(largest, last)
+    bits = uint64(0)
+    if certain and digits:
+        bits, certain = _rounded(digits, power)
+    if negative:
+        bits |= uint64(1) << uint64(63)
+    return bits, at, certain
