@@ -77,8 +77,7 @@ class _Layout:
         lines = np.count_nonzero(text == 10)
         numbers = np.empty((len(self.numeric), lines))
         spans = np.empty((len(self.words), lines, 2), dtype=np.int64)
-        bits = numbers.view(np.uint64)
-        rows, state = kernels.parse(text, ord(delimiter), self._kinds, self._places, bits, spans)
+        rows, state = kernels.parse(text, ord(delimiter), self._kinds, self._places, numbers, spans)
         columns = {}
         for name, line in zip(self.numeric, numbers[:, :rows], strict=True):
             columns[name] = pa.array(line) if self.types[name] == pa.float64() else _whole(line)

@@ -85,8 +85,7 @@ class LibsvmReader(Reader):
         columns, values = np.empty(colons, dtype=np.int32), np.empty(colons)
         hard = np.empty((lines + colons, 3), dtype=np.int64)
         base = 0 if self.terms.zero_based else 1
-        bits = labels.view(np.uint64), starts, columns, values.view(np.uint64)
-        rows, stored, left, wrong, at = text_libsvm.parse(text, base, *bits, hard)
+        rows, stored, left, wrong, at = text_libsvm.parse(text, base, labels, starts, columns, values, hard)
 
         def row_of(slot: int) -> int:
             return first + (-1 - slot if slot < 0 else int(np.searchsorted(starts[1 : rows + 1], slot, "right")))

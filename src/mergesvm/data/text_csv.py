@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from numba import njit, uint64
+import numpy as np
+from numba import njit
 
 from mergesvm.data.text_numbers import NEWLINE, RETURN, number
 
@@ -11,16 +12,15 @@ SKIPPED, NUMBER, WORD = range(3)
 FINE, UNUSUAL = range(2)
 
 _QUOTE = 34
-_NAN = 0x7FF8000000000000
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def parse(text, delimiter, kinds, places, numbers, words):  # type: ignore[no-untyped-def] # pragma: no cover
     """Parse whole lines into columns; stop at the first that is unusual.
 
-    ``kinds`` tells for each field whether it is skipped, a number or a word, and ``places`` its row in ``numbers`` (as
-    bits of float64) or in ``words`` (first and last byte). An empty number is missing, and becomes NaN. Returns how
-    many lines were parsed, and whether all of them were.
+    ``kinds`` tells for each field whether it is skipped, a number or a word, and ``places`` its row in ``numbers``, or
+    in ``words`` (first and last byte). An empty number is missing, and becomes NaN. Returns how many lines were
+    parsed, and whether all of them were.
     """
     rows = at = 0
     end, fields = text.size, kinds.size
@@ -31,12 +31,12 @@ def parse(text, delimiter, kinds, places, numbers, words):  # type: ignore[no-un
         for field in range(fields):
             first, kind = at, kinds[field]
             if kind == NUMBER:
-                bits, at, certain = number(text, at, end)
+                value, at, certain = number(text, at, end)
                 if at == first:
-                    bits = uint64(_NAN)
+                    value = np.nan
                 elif not certain:
                     return rows, UNUSUAL
-                numbers[places[field], rows] = bits
+                numbers[places[field], rows] = value
             else:
                 while at < end and text[at] != delimiter and text[at] != NEWLINE:
                     if text[at] == _QUOTE:

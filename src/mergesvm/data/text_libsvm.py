@@ -32,7 +32,7 @@ def _end_of_line(text, at):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def parse(text, base, labels, starts, columns, values, hard):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Parse whole lines ``label index:value ... # comment`` into CSR; labels and values as bits of float64.
+    """Parse whole lines ``label index:value ... # comment`` into CSR.
 
     ``hard`` takes (slot, first byte, last byte) of words left to Python; slot is that of the value, or -1 - row for a
     label. Returns rows, values, hard words, what was wrong, and where.

@@ -8,7 +8,8 @@ with words that are no numbers, the text is left to Python.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import njit, types, uint64
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 SPACE, TAB, RETURN, NEWLINE, HASH, COLON = 32, 9, 13, 10, 35, 58
@@ -34,6 +35,7 @@ def _powers_of_five() -> NDArray[np.uint64]:
 
 
 _FIVES = _powers_of_five()
+_TENS = 10.0 ** np.arange(23)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -81,43 +83,72 @@ def _rounded(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
     return (mantissa & ~(uint64(1) << uint64(52))) | (uint64(exponent) << uint64(52)), True
 
 
+@intrinsic
+def _from_bits(context, bits):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
+    """The float64 of 64 bits."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa: ARG001
+        return builder.bitcast(arguments[0], context.get_value_type(types.float64))
+
+    return types.float64(types.uint64), generate
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def _value(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The number digits x 10^power, and whether it is certain."""
+    if digits < uint64(1) << uint64(53) and -22 <= power <= 22:
+        # Both factors are exact, and so one product or quotient is rounded rightly.
+        whole = np.float64(np.int64(digits))
+        return (whole / _TENS[-power] if power < 0 else whole * _TENS[power]), True
+    bits, certain = _rounded(digits, power)
+    return _from_bits(bits), certain
+
+
 @njit(nogil=True, error_model="numpy", cache=True)
 def number(text, at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The bits of the number that begins here, the place behind it, and whether both are certain."""
+    """The number that begins here, the place behind it, and whether both are certain."""
+    at, stop, zero, nine, ten = uint64(at), uint64(stop), uint64(DIGIT_0), uint64(9), uint64(10)
     negative = False
     if at < stop and (text[at] == _MINUS or text[at] == _PLUS):
         negative = text[at] == _MINUS
-        at += 1
-    digits, power, count, seen = uint64(0), 0, 0, 0
-    while at < stop and DIGIT_0 <= text[at] <= DIGIT_9:
-        digits = digits * uint64(10) + uint64(text[at] - DIGIT_0)
-        count += digits > 0
-        seen += 1
-        at += 1
+        at += uint64(1)
+    first, digits = at, uint64(0)
+    while at < stop:
+        digit = uint64(text[at]) - zero  # what is below "0" becomes very large
+        if digit > nine:
+            break
+        digits = digits * ten + digit
+        at += uint64(1)
+    seen, power = np.int64(at - first), 0
     if at < stop and text[at] == _POINT:
-        at += 1
-        while at < stop and DIGIT_0 <= text[at] <= DIGIT_9:
-            digits = digits * uint64(10) + uint64(text[at] - DIGIT_0)
-            count += digits > 0
-            seen += 1
-            power -= 1
-            at += 1
-    certain = seen > 0 and count <= 19
+        at += uint64(1)
+        behind = at
+        while at < stop:
+            digit = uint64(text[at]) - zero
+            if digit > nine:
+                break
+            digits = digits * ten + digit
+            at += uint64(1)
+        power = -np.int64(at - behind)
+        seen -= power
+    if seen > 19:  # unless they begin with zeros, these are too many
+        while first < at and (text[first] == DIGIT_0 or text[first] == _POINT):
+            seen -= text[first] == DIGIT_0
+            first += uint64(1)
+    certain = at > first and seen <= 19 and (seen > 0 or digits == 0) and (at - first > 1 or text[first] != _POINT)
     if certain and at < stop and (text[at] == _LETTER_E or text[at] == _CAPITAL_E):
-        at += 1
+        at += uint64(1)
         sign = 1
         if at < stop and (text[at] == _MINUS or text[at] == _PLUS):
             sign = -1 if text[at] == _MINUS else 1
-            at += 1
-        exponent, first = 0, at
+            at += uint64(1)
+        exponent, begin = 0, at
         while at < stop and DIGIT_0 <= text[at] <= DIGIT_9:
             exponent = min(exponent * 10 + (text[at] - DIGIT_0), 9999)
-            at += 1
-        certain = at > first
+            at += uint64(1)
+        certain = at > begin
         power += sign * exponent
-    bits = uint64(0)
+    value = 0.0
     if certain and digits:
-        bits, certain = _rounded(digits, power)
-    if negative:
-        bits |= uint64(1) << uint64(63)
-    return bits, at, certain
+        value, certain = _value(digits, power)
+    return -value if negative else value, np.int64(at), certain
