@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench bench-files clean
 .DEFAULT_GOAL := test
 
 demo: .venv/ready           ## the main job on real data, with a table and a picture
@@ -19,6 +19,9 @@ check: .venv/ready          ## lint, format, types, and the direction of the imp
 
 bench: .venv/ready-bench    ## against the peers and the machine's limit, in one run
 	$(BIN)/python benchmarks/run.py
+
+bench-files: .venv/ready-bench  ## the same where rows come from files; makes up to 15 GB of them in a temporary folder
+	$(BIN)/python benchmarks/files.py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from mergesvm.data.plain_csv import NotPlainError, plain_batches
-from mergesvm.data.reader import Layout
 from mergesvm.data.rows import spans
 from mergesvm.data.tabular import TableReader
 from mergesvm.errors import MalformedFileError
@@ -63,10 +62,6 @@ class CSVReader(TableReader):
         """Names of the columns, and their types as far as the first block tells."""
         with self._opened() as (reader, _):
             return reader.schema
-
-    def row_bytes(self, layout: Layout) -> int:
-        """Blocks are of so many bytes of text, whatever the number of rows."""
-        return 8 * layout.width
 
     def tables(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
         """Record batches of some columns; numbers are float64 whatever the first lines look like."""

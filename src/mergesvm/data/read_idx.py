@@ -64,6 +64,11 @@ class IdxReader(Reader):
         with self.reading(), self._opened(self.file) as (_, _, _, shape):
             return int(shape[0])
 
+    def row_bytes(self, layout: Layout) -> int:
+        """As many as the file has."""
+        with self.reading(), self._opened(self.file) as (_, _, dtype, _):
+            return layout.width * dtype.itemsize
+
     def slices(self, layout: Layout, rows: int) -> Iterator[Slice]:
         """The rows of the file, each flattened, with their labels."""
         with self.reading(), self._opened(self.file) as (stream, _, dtype, shape):

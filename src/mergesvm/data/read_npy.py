@@ -57,6 +57,10 @@ class NpyReader(Reader):
         """The length of the array."""
         return len(self._rows()[0])
 
+    def row_bytes(self, layout: Layout) -> int:
+        """As many as the array has."""
+        return layout.width * self._rows()[0].dtype.itemsize
+
     def slices(self, layout: Layout, rows: int) -> Iterator[Slice]:  # noqa: ARG002
         """The rows of the array; pages that have been read are given back."""
         array, column = self._rows()

@@ -72,6 +72,11 @@ class NpzReader(Reader):
         with self._archive() as archive, self._member(archive, self._name_of_rows(archive)) as (_, _, shape):
             return int(shape[0])
 
+    def row_bytes(self, layout: Layout) -> int:
+        """As many as the array has."""
+        with self._archive() as archive, self._member(archive, self._name_of_rows(archive)) as (_, dtype, _):
+            return layout.width * dtype.itemsize
+
     def slices(self, layout: Layout, rows: int) -> Iterator[Slice]:
         """The rows of the array, with their labels."""
         with self._archive() as archive, self._member(archive, self._name_of_rows(archive)) as (stream, dtype, shape):
