@@ -482,7 +482,7 @@ def test_labels_of_another_length_are_an_error(tmp_path):
     X, y = samples.rows()
     path, label = samples.npy(tmp_path, "x", X, y)
     np.save(label, y[:-1])
-    with pytest.raises(ms.errors.MalformedFileError, match=r"600 rows, but labels of shape \(599,\)"):
+    with pytest.raises(ms.errors.MalformedFileError, match=r"600 rows, but labels of type int64 and shape \(599,\)"):
         ms.learn(ms.scan(path, label))
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from mergesvm.cli.knowing import facts, open_any
 from mergesvm.cli.options import AsJson, Debug
-from mergesvm.cli.talk import Talk, said
+from mergesvm.cli.talk import Talk, printable, said
 from mergesvm.files import FORMAT
 from mergesvm.knowledge import Knowledge, Signature
 from mergesvm.knowledge.provenance import Provenance
@@ -29,11 +30,11 @@ def inspect_command(
     talk = Talk(as_json=as_json)
     content = open_any(file)
     lines = _knowledge(content) if isinstance(content, Knowledge) else _model(content)
-    table = Table(title=str(file), show_header=False, title_justify="left")
+    table = Table(title=shown(file), show_header=False, title_justify="left")
     table.add_column(style="bold")
     for name, value in lines.items():
-        table.add_row(name, value)
-    talk.out.print(table, markup=False)
+        table.add_row(shown(name), shown(value))
+    talk.out.print(table)
     _print_classes(talk, content)
     provenance = content.provenance if isinstance(content, Knowledge) else content.domain.provenance
     _print_provenance(talk, provenance)
@@ -46,6 +47,11 @@ def inspect_command(
         provenance=[vars(origin) for origin in provenance],
         **(facts(content) if isinstance(content, Knowledge) else _facts(content)),
     )
+
+
+def shown(text: object) -> str:
+    """Text as a cell of a table, which is neither markup nor obeyed by the terminal."""
+    return escape(printable(text))
 
 
 def _knowledge(knowledge: Knowledge) -> dict[str, str]:
@@ -104,8 +110,8 @@ def _print_classes(talk: Talk, content: Any) -> None:
     for column in table.columns[1:]:
         column.justify = "right"
     for label, count, weight in list(zip(content.labels, rows.tolist(), weights.tolist(), strict=True))[:100]:
-        table.add_row(str(label), f"{count:,}", said(weight), f"{weight / weights.sum():.1%}")
-    talk.out.print(table, markup=False)
+        table.add_row(shown(label), f"{count:,}", said(weight), f"{weight / weights.sum():.1%}")
+    talk.out.print(table)
 
 
 def _print_provenance(talk: Talk, provenance: Provenance) -> None:
@@ -113,5 +119,7 @@ def _print_provenance(talk: Talk, provenance: Provenance) -> None:
         table = Table("source", "rows", "when")
         table.columns[1].justify = "right"
         for origin in provenance[:100]:
-            table.add_row(origin.source, f"{'-' if origin.taken_back else ''}{origin.rows:,}", origin.when)
-        talk.out.print(table, markup=False)
+            table.add_row(
+                shown(origin.source), f"{'-' if origin.taken_back else ''}{origin.rows:,}", shown(origin.when)
+            )
+        talk.out.print(table)

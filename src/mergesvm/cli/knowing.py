@@ -28,7 +28,7 @@ from mergesvm.cli.options import (
     as_label,
     as_list,
 )
-from mergesvm.cli.talk import Talk, check_output
+from mergesvm.cli.talk import Talk, check_output, printable
 from mergesvm.data import scan
 from mergesvm.errors import MissingFileError, ParameterError, SignatureError
 from mergesvm.files import read_kind
@@ -87,7 +87,7 @@ def learn_command(
         knowledge = learn(source, per_class=not pooled, precision=precision, n_jobs=jobs, progress=progress)
     knowledge.save(output)
     dropped = f", {source.dropped:,} rows with missing values left out" if source.dropped else ""
-    talk.out.print(f"{knowledge}{dropped}\nwritten to {output}", markup=False)
+    talk.out.print(printable(f"{knowledge}{dropped}\nwritten to {output}"), markup=False)
     talk.result(output=output, dropped=source.dropped, **facts(knowledge))
 
 
@@ -107,7 +107,7 @@ def merge_command(
     knowledge = merge_stream(_loaded(paths))
     assert knowledge is not None
     knowledge.save(output)
-    talk.out.print(f"{len(paths)} pieces merged: {knowledge}\nwritten to {output}", markup=False)
+    talk.out.print(printable(f"{len(paths)} pieces merged: {knowledge}\nwritten to {output}"), markup=False)
     talk.result(output=output, pieces=len(paths), **facts(knowledge))
 
 
@@ -127,7 +127,7 @@ def subtract_command(
     for path in expand(parts):
         knowledge = knowledge - Knowledge.load(path)
     knowledge.save(output)
-    talk.out.print(f"What is left: {knowledge}\nwritten to {output}", markup=False)
+    talk.out.print(printable(f"What is left: {knowledge}\nwritten to {output}"), markup=False)
     talk.result(output=output, **facts(knowledge))
 
 
@@ -167,7 +167,7 @@ def solve_command(
     model.save(output)
     if onnx is not None:
         model.to_onnx(onnx)
-    talk.out.print(f"{model}\nwritten to {output}" + (f" and {onnx}" if onnx else ""), markup=False)
+    talk.out.print(printable(f"{model}\nwritten to {output}" + (f" and {onnx}" if onnx else "")), markup=False)
     talk.result(output=output, model=repr(model), solver=model.solver_, onnx=onnx)
 
 

@@ -20,6 +20,7 @@ from mergesvm.cli.demo import run_demo
 from mergesvm.cli.inspecting import inspect_command
 from mergesvm.cli.knowing import learn_command, merge_command, solve_command, subtract_command
 from mergesvm.cli.predicting import evaluate_command, predict_command
+from mergesvm.cli.talk import printable
 from mergesvm.errors import MergeSVMError
 
 FAILED, WRONG, INTERRUPTED, TERMINATED = 1, 2, 130, 143
@@ -94,4 +95,4 @@ def main() -> None:
 def _complain(what: str) -> None:
     if options.debugging:
         traceback.print_exc()
-    Console(stderr=True, soft_wrap=True).print(f"[bold red]Error:[/] {escape(what)}", highlight=False)
+    Console(stderr=True, soft_wrap=True).print(f"[bold red]Error:[/] {escape(printable(what))}", highlight=False)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from mergesvm.cli.options import (
@@ -27,7 +28,7 @@ from mergesvm.cli.options import (
     as_list,
 )
 from mergesvm.cli.report import report_page
-from mergesvm.cli.talk import Talk, check_output, said
+from mergesvm.cli.talk import Talk, check_output, printable, said
 from mergesvm.cli.writing import SUFFIXES, PredictionWriter
 from mergesvm.data import scan
 from mergesvm.data.labels import Coded, Labels
@@ -82,7 +83,7 @@ def predict_command(
             )
             progress(source)
     dropped = f", {source.dropped:,} without a prediction" if source.dropped else ""
-    talk.out.print(f"{source.rows:,} rows predicted{dropped}\nwritten to {output}", markup=False)
+    talk.out.print(printable(f"{source.rows:,} rows predicted{dropped}\nwritten to {output}"), markup=False)
     talk.result(output=output, rows=source.rows, dropped=source.dropped)
 
 
@@ -145,7 +146,7 @@ def evaluate_command(
         }
         page = report_page(evaluation, f"{model.name} on {Path(files[0]).name}", facts)
         write_atomically(report, page.encode())
-        talk.out.print(f"written to {report}", markup=False)
+        talk.out.print(printable(f"written to {report}"), markup=False)
     talk.result(report=report, dropped=source.dropped, **evaluation.summary())
 
 
@@ -171,5 +172,7 @@ def _print(talk: Talk, evaluation: Evaluation) -> None:
         evaluation.labels, evaluation.precision, evaluation.recall, evaluation.f1, evaluation.support, strict=True
     )
     for name, *shares, support in lines:
-        table.add_row(str(name), *("-" if np.isnan(share) else f"{share:.4f}" for share in shares), said(support))
+        table.add_row(
+            escape(printable(name)), *("-" if np.isnan(share) else f"{share:.4f}" for share in shares), said(support)
+        )
     talk.out.print(table)

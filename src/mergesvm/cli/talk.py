@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,6 +86,20 @@ def check_output(path: Path | None, force: bool, *suffixes: str) -> None:
         raise ParameterError(f"{path} is a folder. Give the name of a file.")
     if path.exists() and not force:
         raise ExistingFileError(f"{path} is there already. Choose another name, or --force to replace it.")
+
+
+def printable(text: object) -> str:
+    r"""Text that a terminal shows and does not obey: control characters and the like are written as escapes.
+
+    >>> printable("a\x1b[2Jb")
+    'a\\x1b[2Jb'
+    """
+    return "".join(
+        letter.encode("unicode_escape", "backslashreplace").decode()
+        if letter != "\n" and unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+        else letter
+        for letter in str(text)
+    )
 
 
 def said(value: float) -> str:

@@ -30,15 +30,17 @@ class ColumnRows(Rows):
     def block(self, start: int, stop: int) -> NDArray[Any]:
         """Rows as a C-contiguous array of the narrowest type that holds all columns."""
         block = np.empty((stop - start, self.width), dtype=self.dtype)
-        for index, column in enumerate(self.columns):
-            block[:, index] = column[start:stop]
+        with np.errstate(all="ignore"):  # a NaN of an odd kind is one all the same
+            for index, column in enumerate(self.columns):
+                block[:, index] = column[start:stop]
         return block
 
     def strip(self, start: int, stop: int) -> NDArray[Any]:
         """The same rows as a Fortran-contiguous array: columns are copied whole, which is much faster."""
         strip = np.empty((self.width, stop - start), dtype=self.dtype)
-        for index, column in enumerate(self.columns):
-            strip[index] = column[start:stop]
+        with np.errstate(all="ignore"):
+            for index, column in enumerate(self.columns):
+                strip[index] = column[start:stop]
         return strip.T
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:

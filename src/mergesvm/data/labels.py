@@ -187,15 +187,17 @@ def _encode_coded(
     coded: Coded, counts: NDArray[np.bool_] | None
 ) -> tuple[str | None, tuple[Label, ...], NDArray[np.signedinteger[Any]], NDArray[np.int64]]:
     used = coded.codes if counts is None else coded.codes[counts]
-    seen = np.bincount(used, minlength=len(coded.values))
-    present = sorted(np.flatnonzero(seen).tolist(), key=coded.values.__getitem__)
+    present = np.flatnonzero(np.bincount(used, minlength=len(coded.values))).tolist()
     kinds = {label_kind(coded.values[place]) for place in present}
-    table = np.full(len(seen), -1, dtype=_code_type(len(present)))
-    table[present] = np.arange(len(present))
+    classes = tuple(sorted({coded.values[place] for place in present}))  # a table may list a value twice
+    position = {label: index for index, label in enumerate(classes)}
+    table = np.full(len(coded.values), -1, dtype=_code_type(len(classes)))
+    table[present] = [position[coded.values[place]] for place in present]
     codes = table[coded.codes]
     if counts is not None:
         codes[~counts] = -1
-    return next(iter(kinds), None), tuple(coded.values[place] for place in present), codes, seen[present]
+    rows = np.bincount(codes[codes >= 0], minlength=len(classes)).astype(np.int64)
+    return next(iter(kinds), None), classes, codes, rows
 
 
 def _whole(array: NDArray[Any]) -> bool:

@@ -76,7 +76,10 @@ def find_files(paths: Paths) -> list[File]:
     """
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
-    files = [file for path in paths for file in _expand(_text(path))]
+    try:
+        files = [file for path in paths for file in _expand(_text(path))]
+    except (UnicodeError, pa.ArrowInvalid) as error:
+        raise FileError(f"A path cannot be read: {error}.") from None
     if not files:
         raise ParameterError("There are no paths to read from. Give at least one.")
     return _typed(files)
@@ -97,12 +100,16 @@ def _expand(path: str) -> list[File]:
             raise FileError(f"{path} is no address of files that can be read: {error}") from None
         return _listed(filesystem, where, pattern, path)
     local = fs.LocalFileSystem()
-    if glob.has_magic(path) and not Path(path).exists():
+    try:
+        there = Path(path).exists()
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path!r} is not the name of a file: {error}.") from None
+    if glob.has_magic(path) and not there:
         matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - names stay as they were given
         found = [name for name in matches if Path(name).is_file()]
         if not found:
             raise MissingFileError(f"No file matches {path}.")
-        return [_file(local, name, Path(name).stat().st_size, name) for name in found]
+        return _once([_file(local, name, Path(name).stat().st_size, name) for name in found])
     return _listed(local, path, "", path)
 
 
@@ -136,7 +143,15 @@ def _listed(filesystem: Any, where: str, pattern: str, given: str) -> list[File]
             found.append(_file(filesystem, info.path, info.size, inner))
     if not found:
         raise MissingFileError(f"No file matches {given}." if pattern else f"The folder {given} has no files.")
-    return found
+    return _once(found)
+
+
+def _once(files: list[File]) -> list[File]:
+    """Each file once: a link to a folder above leads to the same files again and again."""
+    seen: dict[str, File] = {}
+    for file in files:
+        seen.setdefault(os.path.realpath(file.path) if file.local else file.path, file)
+    return list(seen.values())
 
 
 def _file(filesystem: Any, path: str, size: int, inner: str) -> File:

@@ -13,14 +13,15 @@ from mergesvm.data.tabular import TableReader
 
 
 class FeatherReader(TableReader):
-    """Arrow IPC, batch by batch; files of this machine are mapped into memory, not read."""
+    """Arrow IPC, batch by batch."""
 
     suffixes = (".feather", ".arrow", ".arrows", ".ipc")
 
     @contextmanager
     def _opened(self, columns: list[str] | None = None) -> Iterator[tuple[Any, int | None]]:
         """The reader, and the number of batches, which a stream does not know."""
-        with pa.memory_map(self.file.path) if self.file.local and self.file.size else self.file.open() as raw:
+        # Not mapped into memory: a file that is cut short meanwhile would end the process.
+        with self.file.open() as raw:
             as_file = raw.read(6) == b"ARROW1"
             raw.seek(0)
             open_it = pa.ipc.open_file if as_file else pa.ipc.open_stream

@@ -37,7 +37,7 @@ class ParquetReader(TableReader):
         with self._opened() as file:
             total, done = max(1, file.metadata.num_rows), 0
             # Plain values are copied, not decoded: then one thread leaves more of the machine to learning.
-            threads = file.metadata.num_row_groups > 0 and _is_packed(file.metadata.row_group(0))
+            threads = _unpacked_bytes(file.metadata) > 1.1 * self.file.size
             for batch in file.iter_batches(batch_size=rows, columns=columns, use_threads=threads):
                 batch.validate(full=True)
                 done += batch.num_rows
@@ -46,5 +46,6 @@ class ParquetReader(TableReader):
                 raise self.malformed(f"{file.metadata.num_rows:,} rows are promised, {done:,} are there")
 
 
-def _is_packed(group: Any) -> bool:
-    return any(group.column(index).compression != "UNCOMPRESSED" for index in range(group.num_columns))
+def _unpacked_bytes(metadata: Any) -> int:
+    # Not by asking the columns: in pyarrow, those of a damaged file may end the process.
+    return sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import struct
-import zipfile
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +16,6 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
@@ -28,11 +24,8 @@ from mergesvm.data.rows import Rows
 from mergesvm.data.schema import Categories
 from mergesvm.errors import FileError, MalformedFileError, MergeSVMError, ParameterError
 
-UNREADABLE = (
-    *(OSError, EOFError, ValueError, LookupError, ArithmeticError, MemoryError, TypeError, RuntimeError),
-    *(pa.ArrowException, zlib.error, zipfile.BadZipFile, struct.error, SyntaxError),
-)
-"""What libraries raise that read malformed files."""
+LONGEST_MESSAGE = 1000
+"""Messages of libraries may quote the file at length."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +133,8 @@ class Reader(ABC):
             yield
         except MergeSVMError:
             raise
-        except UNREADABLE as error:
-            raise self.malformed(error) from error
+        except Exception as error:
+            raise self.malformed(str(error)[:LONGEST_MESSAGE] or type(error).__name__) from error
 
     def refuse_columns(self, kind: str) -> None:
         """Raise an error where the terms name columns, and the file has none."""

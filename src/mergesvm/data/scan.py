@@ -140,6 +140,10 @@ def _open(files: list[File], terms: Terms, kind: str | None) -> list[Reader]:
             beside = [file for file in files if "labels-idx1" not in file.path]
             pairs = [(f, k) for f, k in zip(files, kinds, strict=True) if f in beside]
             files, kinds, labels = [f for f, _ in pairs], [k for _, k in pairs], [terms.label] * len(pairs)
+            if not files:
+                raise ParameterError("All files hold labels, and none holds rows. Name the files of rows.")
+            if terms.label is not None and not isinstance(terms.label, int):
+                raise ParameterError(f"label has to be a file, or the number of a column, not {terms.label!r}.")
     elif terms.label is not None and not isinstance(terms.label, str):
         raise ParameterError(f"label has to be the name of a column, not {terms.label!r}.")
     return [reader(file, replace(terms, label=label)) for reader, file, label in zip(kinds, files, labels, strict=True)]

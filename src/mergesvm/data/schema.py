@@ -94,8 +94,11 @@ class Schema:
 
 def _vocabulary(column: str, values: Iterable[Label]) -> tuple[Label, ...]:
     words = tuple(values) if not isinstance(values, str) else ()
-    if not words or len({str(word) for word in words}) < len(words):
+    if not words or len({_word(word) for word in words}) < len(words):
         raise ParameterError(f"The category {column!r} needs a list of different values, not {values!r}.")
+    odd = [word for word in words if not isinstance(word, (str, int))]
+    if odd:
+        raise ParameterError(f"The values of category {column!r} have to be text or whole numbers, not {odd[0]!r}.")
     return words
 
 
@@ -104,10 +107,11 @@ def _codes(
 ) -> NDArray[np.int64]:
     """The place of each value in the vocabulary; -1 for one that is not in it."""
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-    places = {str(value): place for place, value in enumerate(vocabulary)}
+    places = {_word(value): place for place, value in enumerate(vocabulary)}
     values = encoded.dictionary.to_pylist()
-    table = np.array([places.get(_word(value), -1) for value in values] + [-1], dtype=np.int64)
-    indices = encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False).astype(np.int64)
+    known = [-1 if value is None else places.get(_word(value), -1) for value in values]
+    table = np.array([*known, -1], dtype=np.int64)
+    indices = encoded.indices.cast(pa.int64()).fill_null(len(values)).to_numpy(zero_copy_only=False)
     codes: NDArray[np.int64] = table[indices]
     if unknown == "error" and (codes < 0).any():
         row = int(np.argmax(codes < 0))

@@ -36,13 +36,13 @@ class TableReader(Reader):
         columns = self._feature_columns(fields)
         for name in columns:
             kind = fields[name]
-            if name not in categories and (_is_text(kind) or pa.types.is_dictionary(kind)):
+            if name not in categories and _is_category(kind) and not _is_number(kind):
                 raise DataError(
                     f"{self.file.name}: column {name!r} is text ({self._examples(name)}). Declare its vocabulary with "
                     f"categories={{{name!r}: [...]}}, let it be found with categories='auto', or leave the column out "
                     f"by naming the others with features=[...]."
                 )
-            if name not in categories and not _is_number(kind):
+            if not (_is_category(kind) or _is_number(kind) if name in categories else _is_number(kind)):
                 raise DataError(
                     f"{self.file.name}: column {name!r} is of type {kind}, which is not a number. "
                     f"Leave it out by naming the others with features=[...]."
@@ -58,7 +58,8 @@ class TableReader(Reader):
             wanted = [name for name in columns if _is_text(fields[name]) or pa.types.is_dictionary(fields[name])]
         else:
             wanted = [name for name in columns if pa.types.is_dictionary(fields[name]) and name not in terms.categories]
-        found: dict[str, set[Label]] = {name: set() for name in wanted}
+        found: dict[str, set[Label]] = {name: set() for name in wanted if _is_category(fields[name])}
+        wanted = list(found)
         within = [name for name in wanted if name not in self.file.partition]
         if within:
             with self.reading():
@@ -108,10 +109,11 @@ class TableReader(Reader):
         """The types of all columns, those of the partition included."""
         with self.reading():
             schema = self.arrow_schema()
-        if len(set(schema.names)) < len(schema.names):
-            twice = next(name for name in schema.names if schema.names.count(name) > 1)
+            names, types = schema.names, schema.types
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
             raise DataError(f"{self.file.name}: the column name {twice!r} occurs more than once.")
-        fields = dict(zip(schema.names, schema.types, strict=True))
+        fields = dict(zip(names, types, strict=True))
         for key, value in self.file.partition.items():
             fields[key] = pa.int64() if isinstance(value, int) else pa.string()
         return fields
@@ -180,22 +182,34 @@ def _complete(table: Any, columns: list[str]) -> NDArray[np.bool_]:
 
 
 def _labels(column: Any, name: str, source: str, first: int) -> Any:
-    kind = column.type
-    missing = column.is_null(nan_is_null=True) if pa.types.is_floating(kind) else column.is_null()
-    if pa.types.is_null(kind) or missing.true_count:
-        row = first + int(np.argmax(missing.to_numpy(zero_copy_only=False))) if len(column) else first
+    # The type first: pyarrow is not sure of what it does with odd dictionaries.
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (_is_number(kind) or _is_text(kind)) or (pa.types.is_null(kind) and kind != column.type):
+        raise DataError(
+            f"{source}: the label column {name!r} is of type {column.type}. Labels are text, whole numbers or booleans."
+        )
+    missing = column.is_null(nan_is_null=True) if pa.types.is_floating(column.type) else column.is_null()
+    if len(column) and missing.true_count:
+        row = first + int(np.argmax(missing.to_numpy(zero_copy_only=False)))
         raise DataError(
             f"{source}: row {row} has no label in column {name!r}. Give it one, or choose missing='drop' to leave such "
             f"rows out."
         )
-    if _is_text(kind):
+    if _is_text(column.type):
         column = column.dictionary_encode()
     if pa.types.is_dictionary(column.type):
-        return Coded(column.indices.to_numpy(zero_copy_only=False), tuple(column.dictionary.to_pylist()))
-    if not _is_number(kind):
-        raise DataError(
-            f"{source}: the label column {name!r} is of type {kind}. Labels are text, whole numbers or booleans."
-        )
-    return (
-        numbers(column, name, source, first) if not pa.types.is_boolean(kind) else column.to_numpy(zero_copy_only=False)
-    )
+        values = column.dictionary.to_pylist()
+        codes = column.indices.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        empty = np.array([value is None for value in values], dtype=bool)
+        if empty.any() and empty[codes].any():
+            raise DataError(f"{source}: row {first + int(np.argmax(empty[codes]))} has no label in column {name!r}.")
+        return Coded(codes, tuple("" if value is None else value for value in values))
+    if pa.types.is_boolean(kind):
+        return column.to_numpy(zero_copy_only=False)
+    return numbers(column, name, source, first)
+
+
+def _is_category(kind: Any) -> bool:
+    """Whether values of this type, or in a dictionary of it, can be a category."""
+    values = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return _is_text(values) or pa.types.is_integer(values) or pa.types.is_boolean(values)

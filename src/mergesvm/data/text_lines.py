@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 CHUNK_BYTES = 2**23
 """Text is read so many bytes at a time."""
 
-LONGEST_LINE = 2**28
+LONGEST_LINE = 2**25
 """No line has more bytes than this."""
 
 
@@ -27,10 +27,8 @@ def whole_lines(stream: Any) -> Iterator[NDArray[np.uint8]]:
         cut = data.rfind(b"\n") + 1
         if cut:
             yield np.frombuffer(rest + data[:cut], dtype=np.uint8)
-            rest = data[cut:]
-        else:
-            rest += data
-            if len(rest) > LONGEST_LINE:
-                raise ValueError(f"a line is longer than {LONGEST_LINE:,} bytes")
+        elif len(rest) > LONGEST_LINE:
+            raise ValueError(f"a line is longer than {LONGEST_LINE:,} bytes")
+        rest = data[cut:] if cut else rest + data
     if rest:
         yield np.frombuffer(rest + b"\n", dtype=np.uint8)

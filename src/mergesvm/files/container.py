@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ FORMAT = 1
 """The number of the format that is written; files of all numbers up to it are read."""
 
 NAME = "mergesvm"
+
+MOST_ARRAYS = 16
 
 TYPES = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
 """The types of arrays that our files hold."""
@@ -67,8 +70,10 @@ def read_container(path: str | os.PathLike[str], kind: str) -> tuple[Header, dic
     with _Opened(path) as file:
         if file.kind != kind:
             raise WrongKindError(f"{path} holds {_KINDS.get(file.kind, file.kind)}.")
+        if len(file.names) > MOST_ARRAYS:
+            raise DamagedFileError(f"{path} holds {len(file.names):,} arrays, more than any file of ours does.")
         arrays = {name: file.array(name) for name in file.names}
-        if file.strings.get("sha256") != _digest(kind, file.text, arrays):
+        if file.strings.get("sha256") != _digest(kind, file.text, arrays, file.number):
             raise DamagedFileError(f"{path} is damaged: its content does not match its digest. Copy or make it again.")
         return Header.of(file.text, str(path)), arrays
 
@@ -84,9 +89,13 @@ class _Opened:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        if not self.path.exists():
+        try:
+            there, proper = self.path.exists(), self.path.is_file()
+        except (OSError, ValueError) as error:
+            raise MissingFileError(f"There is no file of such a name: {error}.") from None
+        if not there:
             raise MissingFileError(f"There is no file {self.path}.")
-        if not self.path.is_file():
+        if not proper:
             raise ForeignFileError(f"{self.path} is not a file.")
         self._stack: Any = None
         try:
@@ -103,9 +112,10 @@ class _Opened:
     def _check_strings(self) -> None:
         name, _, self.kind = self.strings.get("kind", "").partition(" ")
         number = self.strings.get("format", "")
-        if name != NAME or not self.kind or not (number.isascii() and number.isdigit() and len(number) < 9):
+        if name != NAME or not self.kind or not re.fullmatch("[1-9][0-9]{0,8}", number):
             raise ForeignFileError(f"{self.path} is a safetensors file, but none of mergesvm's.")
-        if int(number) > FORMAT:
+        self.number = int(number)
+        if self.number > FORMAT:
             raise NewerFormatError(
                 f"{self.path} is of format {number}, written by a newer mergesvm; this one reads formats up to "
                 f"{FORMAT}. Upgrade mergesvm."
@@ -127,8 +137,8 @@ class _Opened:
         self._stack.__exit__(*error)
 
 
-def _digest(kind: str, text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
-    digest = hashlib.sha256(json.dumps([FORMAT, kind, text]).encode())
+def _digest(kind: str, text: str, arrays: Mapping[str, NDArray[Any]], number: int = FORMAT) -> str:
+    digest = hashlib.sha256(json.dumps([number, kind, text]).encode())
     for name in sorted(arrays):
         array = arrays[name]
         digest.update(json.dumps([name, array.dtype.str, list(array.shape)]).encode())

@@ -8,6 +8,9 @@ from typing import Any, NoReturn
 
 from mergesvm.errors import InvalidHeaderError
 
+LARGEST = 1e100
+"""No number in our files is larger, so that squares of them are numbers, too."""
+
 
 class Header:
     """Fields of a header; whatever is not as it should be is an error that names file and field.
@@ -76,6 +79,13 @@ class Header:
             self.refuse(f"has {value} in field {name!r}, where at least {least} is expected")
         return value
 
+    def number(self, name: str) -> float:
+        """A number of reasonable size."""
+        value = self.take(name, float, int)
+        if abs(value) > LARGEST:
+            self.refuse(f"has {_shown(value)} in field {name!r}, which is too large")
+        return float(value)
+
     def truth(self, name: str) -> bool:
         """True or false."""
         value: bool = self.take(name, bool)
@@ -99,5 +109,5 @@ class Header:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    text = repr(value) if not isinstance(value, int) or abs(value) < LARGEST else "a number of many digits"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from mergesvm.data.labels import Label, label_kind
 from mergesvm.errors import DataError, InvalidContentError
 from mergesvm.files import Header, read_container, write_container
+from mergesvm.files.header import LARGEST
 from mergesvm.knowledge.provenance import Origin, Provenance
 from mergesvm.knowledge.signature import Signature
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from mergesvm.knowledge.knowledge import Knowledge
 
 KIND = "knowledge"
+
+SQUARES = ("grams", "peaks", "scores.variances", "scores.covariance")
+"""Arrays of squares, which may be as large as squares are."""
 
 
 def save_knowledge(knowledge: Knowledge, path: str | os.PathLike[str]) -> None:
@@ -38,7 +43,21 @@ def save_knowledge(knowledge: Knowledge, path: str | os.PathLike[str]) -> None:
         "peaks": knowledge.peaks,
         "grams": _packed(knowledge.grams, knowledge.width),
     }
+    check_sizes(arrays)
     write_container(path, KIND, header, arrays)
+
+
+def check_sizes(arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise an error before writing what could not be read again."""
+    for name, array in arrays.items():
+        if not (np.abs(array) <= _largest(name)).all():
+            raise DataError(
+                f"Numbers beyond {LARGEST:g} cannot be kept in a file. Rescale the columns, and learn again."
+            )
+
+
+def _largest(name: str) -> float:
+    return LARGEST**2 if name in SQUARES else LARGEST
 
 
 def load_knowledge(path: str | os.PathLike[str], kind: type[Knowledge]) -> Knowledge:
@@ -95,8 +114,8 @@ class Content:
         array = self.arrays[name]
         if array.shape != shape or array.dtype != np.dtype(dtype):
             self.refuse(f"{name!r} of type {array.dtype} and shape {array.shape} instead of {dtype} and {shape}")
-        if not np.isfinite(array).all():
-            self.refuse(f"a number in {name!r} that is not finite")
+        if not (np.abs(array) <= _largest(name)).all():
+            self.refuse(f"a number in {name!r} that is not finite, or too large")
         return array
 
     def done(self) -> None:
@@ -124,15 +143,13 @@ def read_signature(header: Header) -> Signature:
     width, names = header.whole("width", least=1), header.texts("names")
     if names is not None and len(names) != width:
         header.refuse(f"has {len(names)} names for {width} features")
-    categories = tuple((part.text("column"), _labels(part, "values")) for part in header.parts("categories"))
-    weights = tuple(
-        (_label(part, "class"), float(part.take("weight", float, int))) for part in header.parts("class_weights")
-    )
-    if not all(weight > 0 for _, weight in weights):
-        header.refuse("has a class weight that is not positive")
+    categories = tuple((part.text("column"), _values(part)) for part in header.parts("categories"))
+    weights = tuple((_label(part, "class"), part.number("weight")) for part in header.parts("class_weights"))
+    if not all(weight > 0 for _, weight in weights) or len({label for label, _ in weights}) < len(weights):
+        header.refuse("has class weights that are not positive, or two for a class")
     kind = header.take("labels", str, type(None))
-    if kind not in (None, "text", "whole number", "decimal", "boolean"):
-        header.refuse(f"has labels of kind {kind!r}")
+    if kind is not None:
+        header.text("labels", "text", "whole number", "decimal", "boolean")
     features = header.text("features", "identity")
     return Signature(features, width, names, categories, header.truth("per_class"), weights, kind)
 
@@ -165,6 +182,13 @@ def library_version() -> str:
     from importlib.metadata import version
 
     return version("mergesvm")
+
+
+def _values(header: Header) -> tuple[Label, ...]:
+    values = header.take("values", list)
+    if not all(type(value) in (str, int, bool) for value in values) or len(set(map(str, values))) < len(values):
+        header.refuse("has something else than different texts or whole numbers in field 'values'")
+    return tuple(values)
 
 
 def _labels(header: Header, name: str) -> tuple[Label, ...]:
@@ -202,9 +226,12 @@ def _unpacked(line: NDArray[np.float64], width: int) -> NDArray[np.float64]:
 
 def _check_squares(content: Content, grams: tuple[NDArray[np.float64], ...], per_class: bool) -> None:
     """Squares are not negative, and no sum is larger than they allow, v^2 <= n M, but for rounding."""
-    means = content.arrays["sums"] ** 2 / content.arrays["counts"][:, None]
+    with np.errstate(all="ignore"):  # what overflows is too large
+        means = content.arrays["sums"] ** 2 / content.arrays["counts"][:, None]
     least = means if per_class else means.sum(axis=0, keepdims=True)
     for gram, square, peak in zip(grams, least, content.arrays["peaks"], strict=False):
-        rounding = 1e-6 * (np.maximum(gram.diagonal(), peak).max() + 1e-300)
-        if (gram.diagonal() < square * (1 - 1e-6) - rounding).any():
+        # Where something was subtracted, rounding may have gone further, and solving looks closer.
+        square = np.zeros_like(square) if peak.any() else square
+        rounding = 1e-6 * np.maximum(gram.diagonal(), peak).max()
+        if not (gram.diagonal() >= square * (1 - 1e-6) - rounding).all():
             content.refuse("sums that are not those of any set of rows")

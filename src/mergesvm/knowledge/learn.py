@@ -118,6 +118,7 @@ def _learn_stream(scan: Scan, terms: _Terms, anchor: Any, progress: Progress | N
                 if progress is not None:
                     progress(scan)
 
+    _check_memory(1, scan.width, terms.per_class)
     whole = merge_stream(pieces())
     if whole is None:
         what = "all rows have missing values" if scan.dropped else "there are no rows"

@@ -12,6 +12,7 @@ from mergesvm.data.labels import plain_label
 from mergesvm.files import Header, read_container, write_container
 from mergesvm.knowledge.file import (
     Content,
+    check_sizes,
     library_version,
     provenance_fields,
     read_classes,
@@ -47,6 +48,7 @@ def save_model(model: Planes, path: str | os.PathLike[str]) -> None:
     }
     moments = {f"scores.{name}": value for name, value in vars(model._moments).items() if isinstance(value, np.ndarray)}
     arrays = {"anchor": domain.anchor, "rows": domain.rows, "coefs": model.coef_, "offsets": model._offsets}
+    check_sizes(arrays | moments)
     write_container(path, KIND, header, arrays | moments)
 
 
@@ -76,7 +78,11 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | PairwiseModel:
     coefs, offsets = content.expect("coefs", (problems, signature.width)), content.expect("offsets", (problems,))
     if (rows < 1).any():
         content.refuse("a class of no rows")
-    moments = _class_moments(content, n_classes) if several and not in_pairs else _side_moments(content, problems)
+    moments = (
+        _class_moments(content, n_classes)
+        if several and not in_pairs
+        else _side_moments(content, problems, n_classes > 1)
+    )
     content.done()
     domain = Domain(labels, anchor, signature, rows, read_provenance(header), _terms(header))
     solution = Solution(coefs, offsets, (header.text("solver", "cholesky", "eigh"),))
@@ -96,9 +102,9 @@ def _terms(header: Header) -> dict[str, Any]:
     weights = terms.take("class_weight", str, list, type(None))
     if isinstance(weights, list):
         pairs = terms.parts("class_weight")
-        weights = {pair.take("class", str, int, float, bool): float(pair.take("weight", int, float)) for pair in pairs}
+        weights = {pair.take("class", str, int, float, bool): pair.number("weight") for pair in pairs}
     return {
-        "C": float(terms.take("C", float, int)),
+        "C": terms.number("C"),
         "class_weight": weights,
         "multiclass": terms.text("multiclass", "ovr", "ovo"),
         "standardize": terms.truth("standardize"),
@@ -106,11 +112,13 @@ def _terms(header: Header) -> dict[str, Any]:
     }
 
 
-def _side_moments(content: Content, problems: int) -> SideMoments:
+def _side_moments(content: Content, problems: int, several: bool) -> SideMoments:
     means = content.expect("scores.means", (problems, 2))
     variances = content.expect("scores.variances", (problems,))
     counts = content.expect("scores.counts", (problems, 2))
     _not_negative(content, variances, counts)
+    if several and not (counts > 0).all():
+        content.refuse("a side of no rows")
     return SideMoments(means, variances, counts)
 
 
