@@ -98,7 +98,7 @@ def _vocabulary(column: str, values: Iterable[Label]) -> tuple[Label, ...]:
         raise ParameterError(f"The category {column!r} needs a list of different values, not {values!r}.")
     odd = [word for word in words if not isinstance(word, (str, int))]
     if odd:
-        raise ParameterError(f"The values of category {column!r} have to be text or whole numbers, not {odd[0]!r}.")
+        raise DataError(f"The values of category {column!r} have to be text or whole numbers, not {odd[0]!r}.")
     return words
 
 

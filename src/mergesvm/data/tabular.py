@@ -166,7 +166,8 @@ def _is_number(kind: Any) -> bool:
 def _values(column: Any) -> set[Label]:
     """The values of a column; of an Arrow dictionary all that it declares."""
     values = column.dictionary if pa.types.is_dictionary(column.type) else column.unique()
-    return {value for value in values.to_pylist() if value is not None}
+    plain = (value for value in values.to_pylist() if value is not None)
+    return {int(value) if isinstance(value, float) and value.is_integer() else value for value in plain}
 
 
 def _complete(table: Any, columns: list[str]) -> NDArray[np.bool_]:
@@ -211,5 +212,6 @@ def _labels(column: Any, name: str, source: str, first: int) -> Any:
 
 def _is_category(kind: Any) -> bool:
     """Whether values of this type, or in a dictionary of it, can be a category."""
-    values = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return _is_text(values) or pa.types.is_integer(values) or pa.types.is_boolean(values)
+    if pa.types.is_dictionary(kind):
+        return _is_category(kind.value_type) or pa.types.is_floating(kind.value_type)
+    return _is_text(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)

@@ -147,9 +147,9 @@ def reanchor(knowledge: Piece, anchor: NDArray[np.float64]) -> Piece:
         totals = knowledge.sums if per_class else knowledge.sums.sum(axis=0, keepdims=True)
         counts = knowledge.counts if per_class else knowledge.counts.sum(keepdims=True)
         halves = totals + counts[:, None] * shift / 2
-        grams = tuple(
-            gram + np.outer(half, shift) + np.outer(shift, half) for gram, half in zip(grams, halves, strict=True)
-        )
+        # Both halves at once, so that the sum is symmetric to the last digit.
+        crosses = (np.outer(half, shift) for half in halves)
+        grams = tuple(gram + (cross + cross.T) for gram, cross in zip(grams, crosses, strict=True))
         # Sums that shrink much by the move were rounded when they were large, and that is to be remembered.
         before = np.array([gram.diagonal() for gram in knowledge.grams])
         after = np.array([gram.diagonal() for gram in grams])
