@@ -15,7 +15,7 @@ from mergesvm.data.paths import File
 from mergesvm.data.reader import Layout, Reader, Slice, Terms
 from mergesvm.data.rows import spans
 from mergesvm.data.sparse import SparseRows
-from mergesvm.data.text_lines import whole_lines
+from mergesvm.data.text_lines import count_byte, whole_lines
 from mergesvm.errors import ParameterError
 
 WRONG = {
@@ -80,7 +80,7 @@ class LibsvmReader(Reader):
     def _parse(self, text: NDArray[np.uint8], first: int, width: int) -> tuple[Any, NDArray[Any]]:
         from mergesvm.data import text_libsvm
 
-        lines, colons = np.count_nonzero(text == 10), np.count_nonzero(text == 58)
+        lines, colons = count_byte(text, 10), count_byte(text, 58)
         labels, starts = np.empty(lines), np.zeros(lines + 1, dtype=np.int32)
         columns, values = np.empty(colons, dtype=np.int32), np.empty(colons)
         hard = np.empty((lines + colons, 3), dtype=np.int64)

@@ -33,8 +33,11 @@ def load_kernels() -> ModuleType:
     >>> load_kernels().__name__
     'mergesvm.knowledge.compiled'
     """
+    from mergesvm.data.text_kernels import load_text_kernels
+
     kernels = _import_kernels()
     kernels.compile_all()
+    load_text_kernels()
     return kernels
 
 
