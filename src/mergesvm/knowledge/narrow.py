@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mergesvm.data import Batch, ColumnRows, spans
 from mergesvm.engines import Threads
 
-BLOCK_BYTES = 2**20
+BLOCK_BYTES = 2**21
 """Rows that need converting are converted so many bytes at a time, to stay in the cache."""
 
 READY = (np.dtype(np.float64), np.dtype(np.float32))
