@@ -76,7 +76,7 @@ def load_knowledge(path: str | os.PathLike[str], kind: type[Knowledge]) -> Knowl
     content.expect("grams", (n_grams, width * (width + 1) // 2))
     content.done()
     rows, counts = arrays["rows"], arrays["counts"]
-    if (rows < 1).any() or (counts <= 0).any() or (arrays["peaks"] < 0).any():
+    if (rows < 1).any() or (counts < 1 / LARGEST).any() or (arrays["peaks"] < 0).any():
         content.refuse("a count that is not positive")
     grams = tuple(_unpacked(line, width) for line in arrays["grams"])
     _check_squares(content, grams, signature.per_class)

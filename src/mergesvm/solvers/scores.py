@@ -77,6 +77,10 @@ class ClassMoments:
         One factor for all classes keeps their order, so that the most probable class is always the predicted one. The
         expectation is taken over a fixed set of draws.
         """
+        with np.errstate(all="ignore"):  # a file may hold what no rows would give
+            return self._fit_temperature()
+
+    def _fit_temperature(self) -> float:
         generator = np.random.default_rng(0)
         values, vectors = np.linalg.eigh(self.covariance)
         spread = vectors * np.sqrt(np.maximum(values, 0.0))
