@@ -424,6 +424,8 @@ def test_libsvm_text_with_signs_blanks_groups_and_no_last_newline(tmp_path):
         ("1 2:1 2:3", "indices have to ascend"),
         ("1 2", "a feature has to be index:value: '2'"),
         ("1 x:2", "a feature has to be index:value: 'x:2'"),
+        ("1 q:2", "a feature has to be index:value: 'q:2'"),
+        ("1 qidx:2", "a feature has to be index:value: 'qidx:2'"),
         ("1 2:", "there is no number behind the colon"),
         ("1 2:x", "'x' is not a number"),
         ("1 2:1_000", "'1_000' is not a number"),

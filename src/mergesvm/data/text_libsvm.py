@@ -8,7 +8,7 @@ from mergesvm.data.text_numbers import COLON, DIGIT_0, DIGIT_9, HASH, NEWLINE, R
 
 FINE, NO_VALUE, NO_INDEX, ORDER, TOO_LARGE, ZERO = range(6)
 
-_LETTER_Q = 113
+_QID = tuple(b"qid")
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -61,10 +61,12 @@ def parse(text, base, labels, starts, columns, values, hard):  # type: ignore[no
             if text[at] == HASH:
                 at = _end_of_line(text, at)
                 break
-            if text[at] == _LETTER_Q:  # qid:7 tells which rows belong together when ranking
-                at = _end_of_word(text, at)
-                continue
             column, token = 0, at
+            if at + 4 <= end and text[at] == _QID[0] and text[at + 1] == _QID[1] and text[at + 2] == _QID[2]:
+                at = _end_of_word(text, at)  # qid:7 tells which rows belong together when ranking
+                if text[token + 3] == COLON:
+                    continue
+                return rows, stored, left, NO_INDEX, token
             while at < end and DIGIT_0 <= text[at] <= DIGIT_9 and at < token + 12:
                 column = column * 10 + (text[at] - DIGIT_0)
                 at += 1
