@@ -5,6 +5,7 @@
     MergeSVMError
     ├── DataError             a value, a column, a label or a weight that cannot be learned from
     ├── ParameterError        an argument outside of what is allowed
+    ├── FeatureMapError       a feature map that cannot do what was asked of it
     ├── FileError             a file that is not there, or not what it should be
     │   ├── MissingFileError    nothing of that name
     │   ├── MissingFolderError  no folder to write to
@@ -23,6 +24,7 @@
         └── IndefiniteError   the sums are no longer those of any set of rows
 
     SolverWarning             the usual solver could not be used; names the one that was
+    FrozenHereWarning         a feature map was frozen on the rows at hand, and not on an agreed sample
 
 All are :class:`ValueError` too, because that is what scikit-learn's users catch.
 """
@@ -48,6 +50,10 @@ class DataError(MergeSVMError):
 
 class ParameterError(MergeSVMError):
     """An argument outside of what is allowed; names the value and the choices."""
+
+
+class FeatureMapError(MergeSVMError):
+    """A feature map that is not frozen yet, cannot be frozen on these rows, or cannot be written to a file."""
 
 
 class FileError(MergeSVMError):
@@ -116,3 +122,7 @@ class IndefiniteError(KnowledgeError):
 
 class SolverWarning(UserWarning):
     """The usual solver could not be used; names the one that was used instead."""
+
+
+class FrozenHereWarning(UserWarning):
+    """A feature map was frozen on the rows at hand: pieces that are to add have to share it."""

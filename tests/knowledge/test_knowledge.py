@@ -144,7 +144,7 @@ def test_nothing_to_merge_and_nothing_to_solve_are_said():
     with pytest.raises(KnowledgeError, match="nothing to merge"):
         ms.merge([])
     with pytest.raises(KnowledgeError, match="nothing to solve"):
-        ms.solve(ms.Knowledge.zero(ms.Signature("identity", 3)))
+        ms.solve(ms.Knowledge.zero(ms.Signature(ms.features.Identity(), 3)))
     assert ms.merge([ms.learn([[1.0]], ["a"])]).labels == ("a",)
 
 
@@ -256,11 +256,11 @@ def test_the_anchor_follows_rows_that_have_left_it_behind(per_class):
 
 def test_signatures_differ_in_whatever_differs():
     many = tuple(f"feature {i}" for i in range(30))
-    signature = ms.Signature("identity", 30, many)
+    signature = ms.Signature(ms.features.Identity(), 30, many)
     for other in (
-        ms.Signature("fourier", 30, many),
-        ms.Signature("identity", 30, (*many[:-1], "another")),
-        ms.Signature("identity", 30, many, per_class=False),
+        ms.Signature(ms.features.Fourier(8).freeze(np.eye(30)), 30, many),
+        ms.Signature(ms.features.Identity(), 30, (*many[:-1], "another")),
+        ms.Signature(ms.features.Identity(), 30, many, per_class=False),
     ):
         with pytest.raises(SignatureError, match="Cannot add"):
             signature.joined(other)
@@ -312,4 +312,6 @@ def test_many_narrow_classes_do_not_fill_the_memory():
 def test_a_name_that_differs_far_down_is_shown():
     many = tuple(f"feature {i}" for i in range(30))
     with pytest.raises(SignatureError, match="Feature 29 is 'other' here, 'feature 29' there"):
-        ms.Signature("identity", 30, many).joined(ms.Signature("identity", 30, (*many[:-1], "other")))
+        ms.Signature(ms.features.Identity(), 30, many).joined(
+            ms.Signature(ms.features.Identity(), 30, (*many[:-1], "other"))
+        )

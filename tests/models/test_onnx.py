@@ -3,13 +3,21 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import PolynomialFeatures
 
 import mergesvm as ms
+from mergesvm.features import Chain, Fourier, HiddenLayer, Nystroem, Patches, Wrapped
+from mergesvm.features.activations import ACTIVATIONS
+from mergesvm.features.naming import drawn_classes
+from mergesvm.features.nystroem import KERNELS
+from mergesvm.features.patches import RECTIFIERS
 from mergesvm.models import PairwiseModel
 from mergesvm.models.onnx import write_onnx
 from mergesvm.solvers import Solution
@@ -17,6 +25,20 @@ from reference import blobs
 
 TIES = ["sequential", "recount", "margin"]
 TERMS = [{"multiclass": "ovr"}] + [{"multiclass": "ovo", "ties": ties} for ties in TIES]
+
+MAPS = [
+    *(HiddenLayer(20, activation=activation) for activation in ACTIVATIONS),
+    HiddenLayer(20, weights="constrained"),
+    Fourier(20),
+    *(Nystroem(20, kernel=kernel) for kernel in KERNELS),
+    *(Patches(4, size=3, pooling=2, rectify=rectify) for rectify in RECTIFIERS),
+    *(Patches(4, size=2, padding=padding, pooling=2, image=(4, 8, 2)) for padding in (0, 1)),
+]
+CHAINS = [
+    Chain([Patches(4, size=3, pooling=2), Fourier(20)]),
+    Chain([Nystroem(20), HiddenLayer(20), HiddenLayer(20, activation="tanh"), Fourier(20)]),
+]
+TOLERANCES = {"float32": 1e-4, "float64": 1e-9}
 
 
 @pytest.fixture
@@ -31,13 +53,33 @@ def exported(tmp_path):
     return run
 
 
-def assert_same(found, model, X):
+def assert_same(found, model, X, tolerance=1e-12):
     label, scores, probabilities = found
     assert label.tolist() == model.predict(X).tolist()
     for one, other in [(scores, model.decision_function(X)), (probabilities, model.predict_proba(X))]:
         assert one.dtype == np.float64
         assert one.shape == other.shape
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12 * np.abs(other).max())
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * np.abs(other).max())
+
+
+def of_precision(features, precision):
+    if isinstance(features, Chain):
+        return Chain([replace(stage, precision=precision) for stage in features.stages])
+    return replace(features, precision=precision)
+
+
+def digits(classes):
+    X, y = load_digits(return_X_y=True)
+    few = np.flatnonzero(y < classes)[:200]
+    return X[few], y[few]
+
+
+def clear_rows(model, X, tolerance):
+    """The rows that do not change sides, nor their best class, when scores change by less than this."""
+    scores = np.column_stack([model.scores(X), np.zeros(len(X))])
+    clear = np.diff(np.sort(scores, axis=1)).min(axis=1) > 2 * tolerance
+    assert clear.mean() > 0.9
+    return X[clear]
 
 
 def share_of_ties(votes):
@@ -73,6 +115,39 @@ def recounts(row, n_classes):
 def test_a_graph_gives_what_the_model_gives(exported, terms, classes, offset):
     X, y = blobs(seed=classes, n=500, d=3, classes=classes, offset=offset)
     model = ms.solve(ms.learn(X, y), **terms)
+    assert_same(exported(model, X), model, X)
+
+
+@pytest.mark.parametrize(("classes", "multiclass"), [(2, "ovr"), (4, "ovr"), (4, "ovo")])
+@pytest.mark.parametrize("precision", TOLERANCES)
+@pytest.mark.parametrize("features", MAPS + CHAINS, ids=repr)
+def test_a_graph_maps_rows_as_the_model_does(exported, features, precision, classes, multiclass):
+    X, y = digits(classes)
+    frozen = of_precision(features, precision).freeze(X, y)
+    model = ms.solve(ms.learn(X, y, features=frozen), multiclass=multiclass)
+    rows = clear_rows(model, X, TOLERANCES[precision])
+    assert_same(exported(model, rows), model, rows, TOLERANCES[precision])
+
+
+def test_every_map_that_is_drawn_has_steps():
+    assert {features.kind for features in MAPS} == set(drawn_classes())
+
+
+@pytest.mark.parametrize("precision", TOLERANCES)
+@pytest.mark.parametrize("features", [HiddenLayer(20), Fourier(20), Nystroem(20), CHAINS[1]], ids=repr)
+def test_rows_far_from_zero_are_mapped_alike(exported, features, precision):
+    X, y = blobs(n=300, d=5, classes=3, offset=1e6)
+    model = ms.solve(ms.learn(X, y, features=of_precision(features, precision).freeze(X)))
+    rows = clear_rows(model, X, TOLERANCES[precision])
+    assert_same(exported(model, rows), model, rows, TOLERANCES[precision])
+
+
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("features", [HiddenLayer, Fourier, Nystroem])
+def test_single_numbers_of_maps_are_not_rounded(exported, features, width):
+    # onnxruntime takes single numbers, as the gain is and as the scale of one column is, into products as float.
+    X, y = blobs(n=100, d=width, classes=3)
+    model = ms.solve(ms.learn(X, y, features=features(width, precision="float64").freeze(X)))
     assert_same(exported(model, X), model, X)
 
 
@@ -171,6 +246,22 @@ def test_digits_are_not_lost_to_single_precision(tmp_path):
         session.run(None, {"X": X.astype(np.float32)})
 
 
+@pytest.mark.parametrize("features", CHAINS, ids=repr)
+def test_only_maps_of_single_precision_are_computed_in_it(tmp_path, features):
+    X, y = digits(3)
+    for precision in TOLERANCES:
+        frozen = of_precision(features, precision).freeze(X, y)
+        write_onnx(ms.solve(ms.learn(X, y, features=frozen)), tmp_path / "model.onnx")
+        graph = onnx.shape_inference.infer_shapes(onnx.load(tmp_path / "model.onnx")).graph
+        types = {value.name: value.type.tensor_type.elem_type for value in [*graph.value_info, *graph.output]}
+        single = {name for name, kind in types.items() if kind == onnx.TensorProto.FLOAT}
+        assert bool(single) == (precision == "float32")
+        assert all(name.startswith("f") and name[1].isdigit() for name in single)
+        names = [tensor.name for tensor in graph.initializer]
+        assert len(set(names)) == len(names)
+        assert set(names) <= {name for node in graph.node for name in node.input}
+
+
 @pytest.mark.parametrize("terms", TERMS)
 def test_a_graph_has_no_more_than_it_needs(tmp_path, terms):
     X, y = blobs(n=200, d=3, classes=5)
@@ -212,6 +303,29 @@ def test_models_too_large_for_onnx_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ms.errors.ParameterError, match=r"3 classes x 450 features would have 1[45],[0-9]{3} bytes"):
         write_onnx(ms.solve(ms.learn(X, y)), tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
+
+
+def test_arrays_of_maps_count_towards_the_size(tmp_path, monkeypatch):
+    monkeypatch.setattr("mergesvm.models.onnx.LARGEST", 10_000)
+    X, y = blobs(n=100, d=150, classes=3)
+    model = ms.solve(ms.learn(X, y, features=Fourier(20).freeze(X)))
+    with pytest.raises(ms.errors.ParameterError, match=r"3 classes x 20 features would have 1[56],[0-9]{3} bytes"):
+        write_onnx(model, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_wrapped_transformers_are_refused_with_a_way_out(exported, tmp_path):
+    X, y = blobs(n=100, d=2, classes=3)
+    features = Wrapped(PolynomialFeatures(2, include_bias=False).fit(X))
+    advice = r"these maps can: hidden, fourier, nystroem, patches\. .* learn from mapped rows, map\.transform\(X\)"
+    with pytest.raises(
+        ms.errors.ParameterError, match=rf"Wrapped\(.*PolynomialFeatures.* cannot be written .*{advice}"
+    ):
+        write_onnx(ms.solve(ms.learn(X, y, features=features)), tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+    mapped = features.transform(X)
+    model = ms.solve(ms.learn(mapped, y))
+    assert_same(exported(model, mapped), model, mapped)
 
 
 def test_without_onnx_the_error_says_what_to_install(tmp_path, monkeypatch):

@@ -12,6 +12,8 @@ from rich.table import Table
 from mergesvm.cli.knowing import facts, open_any
 from mergesvm.cli.options import AsJson, Debug
 from mergesvm.cli.talk import Talk, printable, said
+from mergesvm.data import Layout
+from mergesvm.features import FeatureMap
 from mergesvm.files import FORMAT
 from mergesvm.knowledge import Knowledge, Signature
 from mergesvm.knowledge.provenance import Provenance
@@ -22,19 +24,18 @@ MOST = 20
 
 
 def inspect_command(
-    file: Annotated[Path, typer.Argument(help="A file of knowledge, or a model.", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="A file of knowledge, a model, or a feature map.", metavar="FILE")],
     as_json: AsJson = False,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Show what is in a file: classes and their rows, features, terms, and where the rows came from."""
     talk = Talk(as_json=as_json)
     content = open_any(file)
-    lines = _knowledge(content) if isinstance(content, Knowledge) else _model(content)
-    table = Table(title=shown(file), show_header=False, title_justify="left")
-    table.add_column(style="bold")
-    for name, value in lines.items():
-        table.add_row(shown(name), shown(value))
-    talk.out.print(table)
+    if isinstance(content, FeatureMap):
+        _print_lines(talk, file, _map(content))
+        talk.result(file=file, kind="features", format=FORMAT, **_map_facts(content))
+        return
+    _print_lines(talk, file, _knowledge(content) if isinstance(content, Knowledge) else _model(content))
     _print_classes(talk, content)
     provenance = content.provenance if isinstance(content, Knowledge) else content.domain.provenance
     _print_provenance(talk, provenance)
@@ -43,10 +44,20 @@ def inspect_command(
         kind="knowledge" if isinstance(content, Knowledge) else "model",
         format=FORMAT,
         names=content.signature.names,
+        map=repr(content.signature.features),
+        fingerprint=content.signature.features.fingerprint,
         categories=dict(content.signature.categories),
         provenance=[vars(origin) for origin in provenance],
         **(facts(content) if isinstance(content, Knowledge) else _facts(content)),
     )
+
+
+def _print_lines(talk: Talk, file: Path, lines: dict[str, str]) -> None:
+    table = Table(title=shown(file), show_header=False, title_justify="left")
+    table.add_column(style="bold")
+    for name, value in lines.items():
+        table.add_row(shown(name), shown(value))
+    talk.out.print(table)
 
 
 def shown(text: object) -> str:
@@ -91,9 +102,35 @@ def _facts(model: Planes) -> dict[str, Any]:
 
 
 def _features(signature: Signature) -> dict[str, str]:
-    names = "without names" if signature.names is None else _cut(list(signature.names))
-    lines = {"features": f"{signature.width:,}: {names}"}
-    for column, values in signature.categories:
+    if not signature.mapped:
+        return _columns("features", signature.layout)
+    return {"features": f"{signature.width:,}: {signature.features}", **_columns("columns", signature.layout)}
+
+
+def _map(features: FeatureMap) -> dict[str, str]:
+    return {
+        "feature map": repr(features),
+        "fingerprint": features.fingerprint,
+        "features": f"{features.width:,} of {features.dtype}",
+        **_columns("columns", features.layout),
+    }
+
+
+def _map_facts(features: FeatureMap) -> dict[str, Any]:
+    return {
+        "map": repr(features),
+        "fingerprint": features.fingerprint,
+        "features": features.width,
+        "columns": features.layout.width,
+        "names": features.layout.names,
+        "categories": dict(features.layout.categories),
+    }
+
+
+def _columns(what: str, layout: Layout) -> dict[str, str]:
+    names = "without names" if layout.names is None else _cut(list(layout.names))
+    lines = {what: f"{layout.width:,}: {names}"}
+    for column, values in layout.categories:
         lines[f"category {column}"] = _cut([str(value) for value in values])
     return lines
 

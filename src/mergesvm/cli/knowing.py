@@ -12,6 +12,8 @@ import typer
 from mergesvm.cli.options import (
     AsJson,
     BatchRows,
+    Category,
+    Columns,
     Debug,
     Files,
     Force,
@@ -22,6 +24,7 @@ from mergesvm.cli.options import (
     Quiet,
     Unknown,
     Weight,
+    Width,
     ZeroBased,
     as_categories,
     as_class_weight,
@@ -31,6 +34,7 @@ from mergesvm.cli.options import (
 from mergesvm.cli.talk import Talk, check_output, printable
 from mergesvm.data import scan
 from mergesvm.errors import MissingFileError, ParameterError, SignatureError
+from mergesvm.features import FeatureMap, Identity, as_map, load
 from mergesvm.files import read_kind
 from mergesvm.knowledge import Knowledge, learn, merge_stream
 from mergesvm.models import load_model, solve
@@ -42,10 +46,12 @@ def learn_command(
     label: Annotated[
         str | None, typer.Option(help="The column of labels; for arrays a number, a name or a file.")
     ] = None,
-    features: Annotated[list[str] | None, typer.Option(help="Columns to learn from; all others by default.")] = None,
+    columns: Columns = None,
     weight: Weight = None,
-    category: Annotated[
-        list[str] | None, typer.Option(help="A column to be one-hot: column=value,value,... or auto for all text.")
+    category: Category = None,
+    features: Annotated[
+        str | None,
+        typer.Option(help="A feature map: a file that plan has written, or one to be frozen here, as fourier:4000."),
     ] = None,
     like: Annotated[
         Path | None, typer.Option(help="Knowledge or a model whose features to use, so that the pieces add.")
@@ -54,10 +60,13 @@ def learn_command(
     unknown: Unknown = "error",
     format: Format = None,  # noqa: A002
     no_header: NoHeader = False,
-    width: Annotated[int | None, typer.Option(min=1, help="Number of features of libsvm text.")] = None,
+    width: Width = None,
     zero_based: ZeroBased = False,
     pooled: Annotated[bool, typer.Option("--pooled", help="One Gram matrix for all classes: less memory.")] = False,
-    precision: Annotated[str, typer.Option(help="float64, or float32 for faster products.")] = "float64",
+    precision: Annotated[
+        str | None,
+        typer.Option(help="Of the products: float64, or float32, which is faster; by default that of the map."),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="Threads; one a core by default.")] = None,
     batch_rows: BatchRows = None,
     force: Force = False,
@@ -68,10 +77,11 @@ def learn_command(
     """Learn from files in one pass, however large they are, and write a small file of knowledge."""
     talk = Talk(quiet, as_json)
     check_output(output, force)
+    mapping = features_from(features)
     source = scan(
         files,
         as_label(label, files),
-        as_list(features),
+        as_list(columns),
         weight,
         batch_rows,
         categories=as_categories(category),
@@ -80,11 +90,22 @@ def learn_command(
         header=not no_header,
         width=width,
         zero_based=zero_based,
-        like=None if like is None else open_any(like),
+        like=open_any(like) if like is not None else mapping if has_layout(mapping) else None,
         format=format,
     )
+    if not mapping.frozen:
+        mapping = mapping.freeze(source)
+        talk.out.print(
+            printable(
+                f"{mapping!r} was frozen on the first rows of these files. Pieces that are to add need the same map: "
+                f"mergesvm plan writes it."
+            ),
+            markup=False,
+        )
     with talk.progress("learning") as progress:
-        knowledge = learn(source, per_class=not pooled, precision=precision, n_jobs=jobs, progress=progress)
+        knowledge = learn(
+            source, features=mapping, per_class=not pooled, precision=precision, n_jobs=jobs, progress=progress
+        )
     knowledge.save(output)
     dropped = f", {source.dropped:,} rows with missing values left out" if source.dropped else ""
     talk.out.print(printable(f"{knowledge}{dropped}\nwritten to {output}"), markup=False)
@@ -198,8 +219,21 @@ def _loaded(paths: list[Path]) -> Iterator[Knowledge]:
 
 
 def open_any(path: Path) -> Any:
-    """Knowledge or a model, whichever the file holds."""
-    return Knowledge.load(path) if read_kind(path) == "knowledge" else load_model(path)
+    """Knowledge, a feature map or a model, whichever the file holds."""
+    kind = read_kind(path)
+    return Knowledge.load(path) if kind == "knowledge" else load(path) if kind == "features" else load_model(path)
+
+
+def features_from(given: str | None) -> FeatureMap:
+    """The map that a file holds, or one by name; the identity if there is none."""
+    if given is not None and (Path(given).exists() or given.endswith(".features")):
+        return load(given)
+    return as_map(given)
+
+
+def has_layout(mapping: FeatureMap) -> bool:
+    """Whether a map tells which columns it takes."""
+    return mapping.frozen and not isinstance(mapping, Identity)
 
 
 def facts(knowledge: Knowledge) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from mergesvm.cli import options
 from mergesvm.cli.demo import run_demo
 from mergesvm.cli.inspecting import inspect_command
 from mergesvm.cli.knowing import learn_command, merge_command, solve_command, subtract_command
+from mergesvm.cli.planning import plan_command
 from mergesvm.cli.predicting import evaluate_command, predict_command
 from mergesvm.cli.talk import printable
 from mergesvm.errors import MergeSVMError
@@ -59,6 +60,7 @@ def demo(
 
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
+    "plan": (plan_command, "mergesvm plan day1.parquet --label y --features fourier:4000 -o plan.features"),
     "learn": (learn_command, "mergesvm learn day1.parquet --label y -o day1.knowledge"),
     "merge": (merge_command, "mergesvm merge day1.knowledge day2.knowledge -o all.knowledge"),
     "subtract": (subtract_command, "mergesvm subtract all.knowledge day1.knowledge -o rest.knowledge"),

@@ -30,6 +30,11 @@ BatchRows = Annotated[int | None, typer.Option(min=1, help="Rows to read at a ti
 Format = Annotated[str | None, typer.Option(help="Kind of the files, where their names do not tell.")]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="CSV has no line of names; columns are f0, f1, ...")]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Indices of libsvm text begin with 0.")]
+Columns = Annotated[list[str] | None, typer.Option(help="Columns to learn from; all others by default.")]
+Category = Annotated[
+    list[str] | None, typer.Option(help="A column to be one-hot: column=value,value,... or auto for all text.")
+]
+Width = Annotated[int | None, typer.Option(min=1, help="Number of columns of libsvm text.")]
 Weight = Annotated[str | None, typer.Option(help="The column of sample weights.")]
 Missing = Annotated[str, typer.Option(help="Missing values: error, or drop the row.")]
 Unknown = Annotated[str, typer.Option(help="A category never seen before: error, or zero for an all-zero block.")]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from mergesvm.data.labels import Label
@@ -68,7 +69,7 @@ def scan(
         Whether indices of libsvm text begin with 0.
     keep : list of str
         Columns to carry along beside predictions, such as an identifier.
-    like : Knowledge or model, optional
+    like : Knowledge, model or feature map, optional
         Use the features and vocabularies of an earlier piece, so that the new one can be added to it.
     format : str, optional
         The kind of all files, where names do not tell: "parquet", "feather", "csv", "libsvm", "npy", "npz" or "idx".
@@ -121,10 +122,10 @@ def _declared(categories: Mapping[str, Iterable[Label]]) -> dict[str, tuple[Labe
 
 
 def _layout_of(like: Any) -> Layout:
-    signature = getattr(like, "signature", None)
-    if signature is None:
-        raise ParameterError(f"like has to be knowledge or a model, not {type(like).__name__}.")
-    return Layout(signature.width, signature.names, signature.categories)
+    layout = getattr(like, "layout", None)
+    if not isinstance(layout, Layout):
+        raise ParameterError(f"like has to be knowledge, a model or a frozen feature map, not {type(like).__name__}.")
+    return layout
 
 
 def _open(files: list[File], terms: Terms, kind: str | None) -> list[Reader]:
@@ -228,6 +229,16 @@ class Scan:
         counts = [reader.n_rows() for reader in self.readers]
         return None if None in counts else sum(count for count in counts if count is not None)
 
+    def first_slices(self, most: int) -> Iterator[Slice]:
+        """The first slice of each file, or of so many of them, evenly spread."""
+        for index in range(0, len(self.readers), -(-len(self.readers) // most)):
+            with closing(self.readers[index].slices(self.layout, self._step(self.readers[index]))) as slices:  # type: ignore[type-var]
+                yield from islice(slices, 1)
+
+    def _step(self, reader: Reader) -> int:
+        step = BATCH_BYTES // max(1, reader.row_bytes(self.layout))
+        return self.batch_rows or max(LEAST_ROWS, min(MOST_ROWS, step))
+
     def __iter__(self) -> Iterator[Slice]:
         layout = self.layout
         self._restart()
@@ -244,8 +255,7 @@ class Scan:
     def _read(self, layout: Layout) -> Iterator[tuple[int, Reader, Slice]]:
         done = 0
         for reader in self.readers:
-            step = max(LEAST_ROWS, min(MOST_ROWS, BATCH_BYTES // max(1, reader.row_bytes(layout))))
-            with closing(reader.slices(layout, self.batch_rows or step)) as slices:  # type: ignore[type-var]
+            with closing(reader.slices(layout, self._step(reader))) as slices:  # type: ignore[type-var]
                 for part in slices:
                     if part.rows.width != layout.width:
                         raise DataError(

@@ -9,12 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mergesvm.data import Rows, as_rows
 from mergesvm.data.labels import Label
 from mergesvm.errors import FormError, ParameterError
+from mergesvm.features import FeatureMap, as_map
 from mergesvm.knowledge import Knowledge, learn
 from mergesvm.models import LinearModel, PairwiseModel, check_terms, solve
 
@@ -41,8 +42,17 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         What decides between classes with as many votes.
     per_class : bool
         False keeps one pooled matrix instead of one a class: less memory, fewer choices afterwards.
-    precision : {"float64", "float32"}
-        In which precision products of wide rows are formed.
+    features : {"hidden", "fourier", "nystroem", "patches"}, FeatureMap or None
+        What rows are mapped by before they are learned, for a model that is not linear: the name of a map, also with
+        parameters as in ``"hidden:2000,activation=tanh"``, or a map of :mod:`mergesvm.features`. One that is not frozen
+        is frozen on the first rows learned. Estimators that are to be merged need the same frozen map.
+    n_features : int, optional
+        Size of a map that is given by name: its number of features, or of filters; 1,000 by default, and 64 filters.
+    random_state : int, RandomState or None
+        Seed of a map that is given by name.
+    precision : {"float64", "float32"}, optional
+        In which precision products of wide rows are formed: by default that of the map, and float64 where there is
+        none.
     n_jobs : int, optional
         Number of threads; one a core by default.
 
@@ -50,6 +60,8 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
     ----------
     knowledge_ : Knowledge
         What has been learned: the sums from which everything else follows.
+    features_ : FeatureMap
+        The frozen map.
     model_ : LinearModel or PairwiseModel
         The solution, on the parameters of the last time something was learned or resolved.
     classes_, coef_, intercept_ : arrays
@@ -86,7 +98,10 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         penalize_intercept: bool = True,
         ties: str = "recount",
         per_class: bool = True,
-        precision: str = "float64",
+        features: FeatureMap | str | None = None,
+        n_features: int | None = None,
+        random_state: Any = None,
+        precision: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.C = C
@@ -96,6 +111,9 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         self.penalize_intercept = penalize_intercept
         self.ties = ties
         self.per_class = per_class
+        self.features = features
+        self.n_features = n_features
+        self.random_state = random_state
         self.precision = precision
         self.n_jobs = n_jobs
 
@@ -134,7 +152,7 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         if hasattr(self, "knowledge_"):
             return self._know(self.knowledge_ + more)
         with self._input_kept_on_failure():
-            self.n_features_in_ = more.width
+            self.n_features_in_ = more.signature.inputs
             if more.signature.names is not None:
                 self.feature_names_in_ = np.array(more.signature.names, dtype=object)
             return self._know(more)
@@ -187,6 +205,12 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         return self._model
 
     @property
+    def features_(self) -> FeatureMap:
+        """The frozen map by which rows become features; the identity for a linear model."""
+        check_is_fitted(self)
+        return self.knowledge_.features
+
+    @property
     def classes_(self) -> NDArray[Any]:
         """The classes known, sorted."""
         check_is_fitted(self)
@@ -220,11 +244,13 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         validate_data(self, X, y, reset=reset, skip_check_array=True)
         names = getattr(self, "feature_names_in_", None)
         knowledge = None if reset else self.knowledge_
+        labels = column_or_1d(y, warn=True, dtype=None) if getattr(y, "ndim", 1) == 2 else y
         rows.names = None  # what scikit-learn takes for names counts, and is passed below
         return learn(
             rows,
-            column_or_1d(y, warn=True, dtype=None) if getattr(y, "ndim", 1) == 2 else y,
+            labels,
             sample_weight,
+            features=self._map().freeze(rows, labels) if knowledge is None else knowledge.features,
             feature_names=None if names is None else list(names),
             per_class=self.per_class,
             class_weight=self._pooled_weights(),
@@ -232,6 +258,12 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
             precision=self.precision,
             n_jobs=self.n_jobs,
         )
+
+    def _map(self) -> FeatureMap:
+        seed = self.random_state
+        if isinstance(self.features, str) and not isinstance(seed, (int, np.integer)):
+            seed = int(check_random_state(seed).randint(2**31 - 1))
+        return as_map(self.features, self.n_features, seed)
 
     def _pooled_weights(self) -> Mapping[Label, float] | None:
         if self.per_class or self.class_weight is None:

@@ -1,5 +1,28 @@
 """What a row becomes before it is remembered. A map is frozen, and its fingerprint is part of every signature."""
 
+from mergesvm.features.chain import Chain
+from mergesvm.features.file import load
+from mergesvm.features.fourier import Fourier
+from mergesvm.features.hidden_layer import HiddenLayer
 from mergesvm.features.identity import Identity
+from mergesvm.features.map import FeatureMap
+from mergesvm.features.mapped import MappedRows
+from mergesvm.features.naming import as_map, map_classes
+from mergesvm.features.nystroem import Nystroem
+from mergesvm.features.patches import Patches
+from mergesvm.features.wrapped import Wrapped
 
-__all__ = ["Identity"]
+__all__ = [
+    "Chain",
+    "FeatureMap",
+    "Fourier",
+    "HiddenLayer",
+    "Identity",
+    "MappedRows",
+    "Nystroem",
+    "Patches",
+    "Wrapped",
+    "as_map",
+    "load",
+    "map_classes",
+]

@@ -2,6 +2,17 @@
 
 from mergesvm.files.atomic import replacing, write_atomically
 from mergesvm.files.container import FORMAT, read_container, read_kind, write_container
+from mergesvm.files.content import Content, check_sizes
 from mergesvm.files.header import Header
 
-__all__ = ["FORMAT", "Header", "read_container", "read_kind", "replacing", "write_atomically", "write_container"]
+__all__ = [
+    "FORMAT",
+    "Content",
+    "Header",
+    "check_sizes",
+    "read_container",
+    "read_kind",
+    "replacing",
+    "write_atomically",
+    "write_container",
+]

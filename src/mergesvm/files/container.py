@@ -29,14 +29,14 @@ from mergesvm.errors import (
 from mergesvm.files.atomic import replacing
 from mergesvm.files.header import Header
 
-FORMAT = 1
+FORMAT = 2
 """The number of the format that is written; files of all numbers up to it are read."""
 
 NAME = "mergesvm"
 
-MOST_ARRAYS = 16
+MOST_ARRAYS = 64
 
-TYPES = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
+TYPES = {"F64": np.dtype("<f8"), "F32": np.dtype("<f4"), "I64": np.dtype("<i8")}
 """The types of arrays that our files hold."""
 
 
@@ -81,6 +81,7 @@ def read_container(path: str | os.PathLike[str], kind: str) -> tuple[Header, dic
 _KINDS = {
     "knowledge": "knowledge, not a model. Solve it first: mergesvm solve, or ms.solve",
     "model": "a model, not knowledge. A model cannot be merged, subtracted or solved; its knowledge can",
+    "features": "a feature map. Learn with it: mergesvm learn --features, or ms.learn(..., features=)",
 }
 
 
@@ -135,6 +136,13 @@ class _Opened:
 
     def __exit__(self, *error: object) -> None:
         self._stack.__exit__(*error)
+
+
+def library_version() -> str:
+    """The version of the library that writes."""
+    from importlib.metadata import version
+
+    return version("mergesvm")
 
 
 def _digest(kind: str, text: str, arrays: Mapping[str, NDArray[Any]], number: int = FORMAT) -> str:

@@ -11,8 +11,10 @@ from scipy import sparse
 from mergesvm.data import Batch, SparseRows
 from mergesvm.engines import Threads
 from mergesvm.errors import DataError
+from mergesvm.features import FeatureMap
 from mergesvm.knowledge.loading import kernels_worth
 from mergesvm.knowledge.narrow import narrow_sums
+from mergesvm.knowledge.running import RunningSums
 from mergesvm.knowledge.scatter import multiplied_sums, scattered_sums
 from mergesvm.knowledge.wide import wide_sums
 
@@ -36,54 +38,60 @@ CELL_SECONDS = 4e-12
 
 
 def accumulate(
-    batch: Batch, anchor: NDArray[np.float64], per_class: bool, engine: Threads, precision: str, foresight: float = 1.0
-) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-    """Sums of each class (classes x width) and Gram matrices about the anchor: one a class, or a pooled one.
-
-    ``foresight`` is how many such batches are to be expected, this one included, when deciding what pays.
-    """
-    n_classes = len(batch.labels.classes)
-    if n_classes == 0:
-        return np.zeros((0, len(anchor))), []
-    if per_class:
-        totals, grams = _sums(batch, batch.labels.codes, n_classes, anchor, engine, precision, foresight)
-    else:
-        pool = np.minimum(batch.labels.codes, 0)
-        _, grams = _sums(batch, pool, 1, anchor, engine, precision, foresight)
-        totals = _class_totals(batch, anchor)
-    if not all(np.isfinite(gram.diagonal()).all() for gram in grams):
-        batch.rows.check_finite()
-        cure = ", or learn in float64" if precision == "float32" else ""
-        raise DataError(f"Input X has values, or weights, too large to be squared and summed. Rescale them{cure}.")
-    return totals, grams
-
-
-def _sums(
     batch: Batch,
-    groups: NDArray[Any],
-    n_groups: int,
+    sums: RunningSums,
     anchor: NDArray[np.float64],
     engine: Threads,
     precision: str,
-    foresight: float,
-) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-    rows = batch.rows
+    foresight: float = 1.0,
+    features: FeatureMap | None = None,
+) -> bool:
+    """Add the sums and Gram matrices of a batch about the anchor to those of its classes.
+
+    Returns whether Gram matrices were filled in their upper triangles only.
+
+    ``foresight`` is how many such batches are to be expected, this one included, when deciding what pays. ``features``
+    is what rows are mapped by; None for rows as they are.
+    """
+    if not batch.labels.classes:
+        return False
+    own = sums.room_for(batch.labels.classes)
+    small = features is None and _add_small(batch, own, anchor, engine, foresight)
+    if features is not None:
+        products = batch.rows.n_rows * len(anchor) * (len(anchor) + batch.rows.width)
+        kernels = kernels_worth(batch.rows.n_rows * len(anchor) ** 2 * CELL_SECONDS * foresight)
+        wide_sums(batch, own, anchor, Threads(1) if products < SMALL else engine, precision, kernels, features)
+    elif not small:
+        products = batch.rows.n_rows * len(anchor) ** 2
+        kernels = kernels_worth(products * CELL_SECONDS * foresight)
+        wide_sums(batch, own, anchor, Threads(1) if products < SMALL else engine, precision, kernels)
+    if not all(np.isfinite(gram.diagonal()).all() for gram in own.grams):
+        batch.rows.check_finite()
+        cure = ", or learn in float64" if precision == "float32" else ""
+        raise DataError(f"Input X has values, or weights, too large to be squared and summed. Rescale them{cure}.")
+    return not small
+
+
+def _add_small(batch: Batch, sums: RunningSums, anchor: NDArray[np.float64], engine: Threads, foresight: float) -> bool:
+    """Add the sums of narrow or sparse rows, for which there are kernels of their own; False for any other rows."""
+    rows, codes = batch.rows, batch.labels.codes
+    groups, n_groups = (np.minimum(codes, 0), 1) if sums.pooled else (codes, len(sums.totals))
     if isinstance(rows, SparseRows):
         products = float(rows.matrix.nnz) ** 2 / rows.n_rows
         kernels = kernels_worth(products * PRODUCT_SECONDS * foresight)
         if kernels is None:
-            return multiplied_sums(batch, groups, n_groups)
-        return scattered_sums(batch, groups, n_groups, engine, kernels)
-    if len(anchor) <= NARROW and n_groups * (len(anchor) + 3) <= STAGES:
+            totals, grams = multiplied_sums(batch, groups, n_groups)
+        else:
+            totals, grams = scattered_sums(batch, groups, n_groups, engine, kernels)
+    elif len(anchor) <= NARROW and n_groups * (len(anchor) + 3) <= STAGES:
         kernels = kernels_worth(rows.n_rows * ROW_SECONDS * foresight)
-        if kernels is not None:
-            return narrow_sums(batch, groups, n_groups, anchor, engine, kernels)
-    products = rows.n_rows * len(anchor) ** 2
-    if products < SMALL:
-        engine = Threads(1)
-    kernels = kernels_worth(products * CELL_SECONDS * foresight)
-    precision = precision if len(anchor) > NARROW else "float64"
-    return wide_sums(batch, groups, n_groups, anchor, engine, precision, kernels)
+        if kernels is None:
+            return False
+        totals, grams = narrow_sums(batch, groups, n_groups, anchor, engine, kernels)
+    else:
+        return False
+    sums.add(_class_totals(batch, anchor) if sums.pooled else totals, grams)
+    return True
 
 
 def _class_totals(batch: Batch, anchor: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -95,7 +103,7 @@ def _class_totals(batch: Batch, anchor: NDArray[np.float64]) -> NDArray[np.float
         counted = np.flatnonzero(codes >= 0)
         weights = np.ones(len(counted)) if batch.weights is None else batch.weights[start:stop][counted]
         indicator = sparse.csr_array((weights, (codes[counted], counted)), shape=(n_classes, stop - start))
-        block = batch.rows.block(start, stop)
+        block: Any = batch.rows.block(start, stop)
         centred = block - anchor if anchor.any() else block
         part = indicator @ centred
         totals += part.toarray() if sparse.issparse(part) else part

@@ -178,6 +178,15 @@ def add_product(product, runs, gram):  # type: ignore[no-untyped-def] # pragma: 
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
+def add_tile(product, gram):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add a product to the part of a Gram matrix that it belongs to."""
+    for i in range(len(product)):
+        source, line = product[i], gram[i]
+        for j in range(uint64(source.size)):
+            line[j] += source[j]
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
 def mirror(gram):  # type: ignore[no-untyped-def] # pragma: no cover
     """Copy the upper triangle of a matrix onto its lower one, in squares that fit the first cache."""
     width, side = len(gram), 16
@@ -209,4 +218,5 @@ def compile_all() -> None:
         gather(block, codes, np.ones(1), np.zeros(1), runs, out, True)
         add_totals(out, np.ones(1), runs, np.zeros(1))
         add_product(out, runs, gram)
+        add_tile(out, np.zeros((2, 2))[:1, :1])
     mirror(gram)

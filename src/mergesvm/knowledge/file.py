@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.data.file import layout_fields, read_layout
 from mergesvm.data.labels import Label, label_kind
-from mergesvm.errors import DataError, InvalidContentError
-from mergesvm.files import Header, read_container, write_container
+from mergesvm.errors import DataError
+from mergesvm.features import Identity
+from mergesvm.features.file import map_parts, read_map
+from mergesvm.files import Content, Header, check_sizes, read_container, write_container
+from mergesvm.files.container import library_version
 from mergesvm.files.header import LARGEST
 from mergesvm.knowledge.provenance import Origin, Provenance
 from mergesvm.knowledge.signature import Signature
@@ -22,14 +25,12 @@ if TYPE_CHECKING:
 
 KIND = "knowledge"
 
-SQUARES = ("grams", "peaks", "scores.variances", "scores.covariance")
-"""Arrays of squares, which may be as large as squares are."""
-
 
 def save_knowledge(knowledge: Knowledge, path: str | os.PathLike[str]) -> None:
     """Write knowledge to a file, which is replaced as a whole or not at all."""
+    terms, drawn = signature_parts(knowledge.signature)
     header = {
-        **signature_fields(knowledge.signature),
+        **terms,
         "classes": list(knowledge.labels),
         "precision": knowledge.precision,
         "provenance": provenance_fields(knowledge.provenance),
@@ -42,30 +43,18 @@ def save_knowledge(knowledge: Knowledge, path: str | os.PathLike[str]) -> None:
         "sums": knowledge.sums,
         "peaks": knowledge.peaks,
         "grams": _packed(knowledge.grams, knowledge.width),
+        **drawn,
     }
     check_sizes(arrays)
     write_container(path, KIND, header, arrays)
 
 
-def check_sizes(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise an error before writing what could not be read again."""
-    for name, array in arrays.items():
-        if not (np.abs(array) <= _largest(name)).all():
-            raise DataError(
-                f"Numbers beyond {LARGEST:g} cannot be kept in a file. Rescale the columns, and learn again."
-            )
-
-
-def _largest(name: str) -> float:
-    return LARGEST**2 if name in SQUARES else LARGEST
-
-
 def load_knowledge(path: str | os.PathLike[str], kind: type[Knowledge]) -> Knowledge:
     """Read knowledge from a file; everything is checked before anything is used."""
     header, arrays = read_container(path, KIND)
-    signature = read_signature(header)
-    labels = read_classes(header, signature.labels)
     content = Content(arrays, str(path))
+    signature = read_signature(header, content)
+    labels = read_classes(header, signature.labels)
     width, n_classes = signature.width, len(labels)
     n_grams = n_classes if signature.per_class else min(1, n_classes)
     content.expect("anchor", (width,))
@@ -94,64 +83,34 @@ def load_knowledge(path: str | os.PathLike[str], kind: type[Knowledge]) -> Knowl
     )
 
 
-class Content:
-    """The arrays of a file, checked one by one against what the header makes one expect."""
-
-    def __init__(self, arrays: dict[str, NDArray[Any]], source: str) -> None:
-        self.arrays = arrays
-        self.source = source
-        self._expected: set[str] = set()
-
-    def refuse(self, what: str) -> NoReturn:
-        """Raise the error that the arrays are not valid, because of this."""
-        raise InvalidContentError(f"{self.source} holds {what}, which no file of ours does. Make it again.")
-
-    def expect(self, name: str, shape: tuple[int, ...], dtype: str = "<f8") -> NDArray[Any]:
-        """An array of this shape and type, of finite numbers."""
-        self._expected.add(name)
-        if name not in self.arrays:
-            self.refuse(f"no array {name!r}")
-        array = self.arrays[name]
-        if array.shape != shape or array.dtype != np.dtype(dtype):
-            self.refuse(f"{name!r} of type {array.dtype} and shape {array.shape} instead of {dtype} and {shape}")
-        if not (np.abs(array) <= _largest(name)).all():
-            self.refuse(f"a number in {name!r} that is not finite, or too large")
-        return array
-
-    def done(self) -> None:
-        """Raise an error if there are arrays that were not expected."""
-        strangers = sorted(set(self.arrays) - self._expected)
-        if strangers:
-            self.refuse(f"an array {strangers[0]!r}")
-
-
-def signature_fields(signature: Signature) -> dict[str, Any]:
-    """A signature as plain values."""
-    return {
-        "features": signature.features,
-        "width": signature.width,
-        "names": None if signature.names is None else list(signature.names),
-        "categories": [{"column": column, "values": list(values)} for column, values in signature.categories],
+def signature_parts(signature: Signature) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """A signature as plain values, and the arrays of its feature map."""
+    features, arrays = map_parts(signature.features)
+    header = {
+        "features": features,
+        **layout_fields(signature.layout),
         "per_class": signature.per_class,
         "class_weights": [{"class": label, "weight": weight} for label, weight in signature.class_weights],
         "labels": signature.labels,
     }
+    return header, arrays
 
 
-def read_signature(header: Header) -> Signature:
-    """A signature from plain values, each checked."""
-    width, names = header.whole("width", least=1), header.texts("names")
-    if names is not None and len(names) != width:
-        header.refuse(f"has {len(names)} names for {width} features")
-    categories = tuple((part.text("column"), _values(part)) for part in header.parts("categories"))
+def read_signature(header: Header, content: Content) -> Signature:
+    """A signature from plain values and arrays, each checked."""
+    layout = read_layout(header)
     weights = tuple((_label(part, "class"), part.number("weight")) for part in header.parts("class_weights"))
-    if not all(weight > 0 for _, weight in weights) or len({label for label, _ in weights}) < len(weights):
+    if not all(weight >= 1 / LARGEST for _, weight in weights) or len({label for label, _ in weights}) < len(weights):
         header.refuse("has class weights that are not positive, or two for a class")
     kind = header.take("labels", str, type(None))
     if kind is not None:
         header.text("labels", "text", "whole number", "decimal", "boolean")
-    features = header.text("features", "identity")
-    return Signature(features, width, names, categories, header.truth("per_class"), weights, kind)
+    # Files of format 1 know of no map but the identity, and have it as a text.
+    first = header.fields.get("features") == "identity"
+    features = Identity() if first else read_map(header, content)
+    if not isinstance(features, Identity) and features.layout.width != layout.width:
+        header.refuse(f"has a map of {features.layout.width} columns for rows of {layout.width} columns")
+    return Signature(features, layout.width, layout.names, layout.categories, header.truth("per_class"), weights, kind)
 
 
 def read_classes(header: Header, kind: str | None) -> tuple[Label, ...]:
@@ -175,20 +134,6 @@ def read_provenance(header: Header) -> Provenance:
         Origin(part.text("source"), part.whole("rows"), part.text("when"), part.truth("taken_back"))
         for part in header.parts("provenance")
     )
-
-
-def library_version() -> str:
-    """The version of the library that writes."""
-    from importlib.metadata import version
-
-    return version("mergesvm")
-
-
-def _values(header: Header) -> tuple[Label, ...]:
-    values = header.take("values", list)
-    if not all(type(value) in (str, int, bool) for value in values) or len(set(map(str, values))) < len(values):
-        header.refuse("has something else than different texts or whole numbers in field 'values'")
-    return tuple(values)
 
 
 def _labels(header: Header, name: str) -> tuple[Label, ...]:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.data import Layout
 from mergesvm.data.labels import Label, label_array
+from mergesvm.features import FeatureMap
 from mergesvm.knowledge.algebra import merge, reanchor, subtract
 from mergesvm.knowledge.anchor import as_point
 from mergesvm.knowledge.file import load_knowledge, save_knowledge
@@ -45,7 +47,7 @@ class Knowledge(Sums):
         """Knowledge of no rows, which adds nothing to any other on the same terms.
 
         >>> import mergesvm as ms
-        >>> ms.Knowledge.zero(ms.Signature("identity", 2))
+        >>> ms.Knowledge.zero(ms.Signature(ms.features.Identity(), 2))
         Knowledge of 0 rows x 2 features in 0 classes
         """
         point = np.zeros(signature.width) if anchor is None else as_point(anchor, signature.width)
@@ -56,6 +58,16 @@ class Knowledge(Sums):
     def classes(self) -> NDArray[Any]:
         """The classes, sorted, as an array."""
         return label_array(self.labels)
+
+    @property
+    def features(self) -> FeatureMap:
+        """The map by which rows became features."""
+        return self.signature.features
+
+    @property
+    def layout(self) -> Layout:
+        """The columns of the rows."""
+        return self.signature.layout
 
     @property
     def nbytes(self) -> int:

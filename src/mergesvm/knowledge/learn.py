@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mergesvm.data import Batch, Layout, Scan, Slice, SparseRows
+from mergesvm.data import Batch, Layout, Rows, Scan, Slice
 from mergesvm.data.labels import Label, plain_label
 from mergesvm.engines import Threads
-from mergesvm.errors import DataError, FormError, ParameterError
-from mergesvm.features import Identity
-from mergesvm.knowledge.accumulate import NARROW, accumulate
+from mergesvm.errors import DataError, FormError, FrozenHereWarning, ParameterError
+from mergesvm.features import FeatureMap, Identity, MappedRows, as_map
 from mergesvm.knowledge.algebra import merge_stream
 from mergesvm.knowledge.anchor import as_point, choose_anchor
 from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.ledger import Ledger, check_memory
 from mergesvm.knowledge.provenance import Origin, now
 from mergesvm.knowledge.signature import Signature
 
@@ -31,11 +30,12 @@ def learn(
     y: Any = None,
     sample_weight: Any = None,
     *,
+    features: FeatureMap | str | None = None,
     feature_names: Sequence[str] | None = None,
     per_class: bool = True,
     class_weight: Mapping[Label, float] | None = None,
     anchor: Any = None,
-    precision: str = "float64",
+    precision: str | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Knowledge:
@@ -50,6 +50,10 @@ def learn(
         Strings, whole numbers or booleans; from one class up. Not with a scan.
     sample_weight : sequence of numbers, optional
         A row of weight 2 counts as two rows, a row of weight 0 as none.
+    features : FeatureMap or str, optional
+        What rows are mapped by, block by block, before they are summed: a frozen map of :mod:`mergesvm.features`, such
+        as ``Fourier(4000).freeze(X)``. A map that is not frozen, or the name of one, such as ``"fourier:4000"``, is
+        frozen on a sample of these rows, with a warning. None for a linear model.
     feature_names : sequence of str, optional
         Names of the columns, where X has none. Pieces with different names do not add.
     per_class : bool
@@ -60,9 +64,10 @@ def learn(
     anchor : array of shape (features,), optional
         About which point to keep the sums, except in columns whose first rows lie far from it; zero by default. Pieces
         about one and the same anchor add without being moved.
-    precision : {"float64", "float32"}
+    precision : {"float64", "float32"}, optional
         In which precision the products of wide rows are formed; sums are float64 always. ``"float32"`` is about twice
-        as fast, at relative errors of a few 1e-6 in the coefficients. 8-bit pixels are multiplied in float32 exactly,
+        as fast, at relative errors of a few 1e-6 in the coefficients. By default that of the map, and float64 where
+        there is none. 8-bit pixels are multiplied in float32 exactly,
         whatever is chosen here.
     n_jobs : int, optional
         Number of threads; one a core by default.
@@ -76,50 +81,73 @@ def learn(
     >>> k.counts
     array([1., 2.])
     """
-    if precision not in ("float64", "float32"):
-        raise ParameterError(f"precision has to be 'float64' or 'float32', not {precision!r}.")
+    if precision not in (None, "float64", "float32"):
+        raise ParameterError(f"precision has to be 'float64', 'float32' or None, not {precision!r}.")
     if class_weight is not None and not isinstance(class_weight, Mapping):
         raise ParameterError(f"class_weight has to be a mapping of class to weight here, not {class_weight!r}.")
     if class_weight and per_class:
         raise FormError(
             "class_weight is chosen when solving, unless per_class=False. Leave it out here, or learn the pooled form."
         )
-    terms = _Terms(per_class, _fixed_weights(class_weight or {}), precision, Threads(n_jobs))
+    mapping = frozen_map(features, X, y)
+    if precision is None:
+        precision = "float64" if isinstance(mapping, Identity) else mapping.dtype.name
+    terms = _Terms(mapping, per_class, _fixed_weights(class_weight or {}), precision, Threads(n_jobs), anchor)
     if isinstance(X, Scan):
         if y is not None or sample_weight is not None or feature_names is not None:
             raise ParameterError("A scan has labels, weights and names of its own: leave y and the others out.")
-        return _learn_stream(X, terms, anchor, progress)
+        return _learn_stream(X, terms, progress)
     batch = Batch.of(X, y, sample_weight)
     names = _names(batch.rows.names, feature_names, batch.rows.width)
-    return _learn_batch(batch, Layout(batch.rows.width, names), terms, anchor)
+    whole = merge_stream(_pieces([(batch, 1.0)], Layout(batch.rows.width, names), terms))
+    assert whole is not None
+    return whole
+
+
+def frozen_map(features: Any, X: Any, y: Any = None) -> FeatureMap:
+    """The map that is asked for; one that is not frozen yet is frozen on these rows, which is said."""
+    mapping = as_map(features)
+    if mapping.frozen:
+        return mapping
+    frozen = mapping.freeze(X, y)
+    warnings.warn(
+        f"{mapping!r} was frozen on a sample of these rows. Pieces learned elsewhere add to this one only if they "
+        f"use the same map: knowledge.features, which can be saved and loaded.",
+        FrozenHereWarning,
+        stacklevel=3,
+    )
+    return frozen
 
 
 @dataclass(frozen=True)
 class _Terms:
     """How sums are to be kept, whatever the rows."""
 
+    features: FeatureMap
     per_class: bool
     class_weights: dict[Label, float]
     precision: str
     engine: Threads
+    anchor: Any
+
+    def signature(self, layout: Layout, kind: str | None = None) -> Signature:
+        weights = tuple(sorted(self.class_weights.items(), key=repr))
+        return Signature(self.features, layout.width, layout.names, layout.categories, self.per_class, weights, kind)
 
 
-def _learn_stream(scan: Scan, terms: _Terms, anchor: Any, progress: Progress | None) -> Knowledge:
-    """Knowledge of all slices; those after the first are summed about its anchor, so that they add without a move."""
+def _learn_stream(scan: Scan, terms: _Terms, progress: Progress | None) -> Knowledge:
+    """Knowledge of all slices."""
 
-    def pieces() -> Iterator[Knowledge]:
-        point = anchor
+    def batches() -> Iterator[tuple[Batch, float]]:
         with closing(iter(scan)) as slices:  # type: ignore[type-var]
             for part in slices:
                 if part.rows.n_rows:
-                    piece = _learn_slice(part, scan, terms, point)
-                    point = piece.anchor
-                    yield piece
+                    yield _batch(part), _foresight(part, scan)
                 if progress is not None:
                     progress(scan)
 
-    _check_memory(1, scan.width, terms.per_class)
-    whole = merge_stream(pieces())
+    check_memory(1, terms.signature(scan.layout))
+    whole = merge_stream(_pieces(batches(), scan.layout, terms))
     if whole is None:
         what = "all rows have missing values" if scan.dropped else "there are no rows"
         raise DataError(f"There is nothing to learn in {scan.readers[0].file.name}: {what}.")
@@ -127,54 +155,54 @@ def _learn_stream(scan: Scan, terms: _Terms, anchor: Any, progress: Progress | N
     return replace(whole, provenance=tuple(Origin(source, rows, when) for source, rows in scan.counts.items()))
 
 
-def _learn_slice(part: Slice, scan: Scan, terms: _Terms, anchor: Any) -> Knowledge:
+def _foresight(part: Slice, scan: Scan) -> float:
+    """How much more there is to come, which decides whether compiling the kernels pays."""
+    return 1.0 if scan.share == 0 or scan.rows > part.rows.n_rows else 1 / scan.share
+
+
+def _batch(part: Slice) -> Batch:
     if part.labels is None:
         raise DataError(f"{part.rows.source} has no labels. Say with label= where they are.")
-    # How much more there is to come decides whether compiling the kernels pays.
-    foresight = 1.0 if scan.share == 0 or scan.rows > part.rows.n_rows else 1 / scan.share
+    with _named(part.rows):
+        return Batch.of(part.rows, part.labels, part.weights)
+
+
+@contextmanager
+def _named(rows: Rows) -> Iterator[None]:
+    """Errors of rows from a file name it."""
     try:
-        return _learn_batch(Batch.of(part.rows, part.labels, part.weights), scan.layout, terms, anchor, foresight)
+        yield
     except DataError as error:
-        if part.rows.source in str(error):
+        if rows.source == Rows.source or rows.source in str(error):
             raise
-        raise DataError(f"{part.rows.source}, from row {part.rows.first} on: {error}") from None
+        raise DataError(f"{rows.source}, from row {rows.first} on: {error}") from None
 
 
-def _learn_batch(batch: Batch, layout: Layout, terms: _Terms, anchor: Any, foresight: float = 1.0) -> Knowledge:
-    signature = Signature(
-        features=Identity().fingerprint,
-        width=layout.width,
-        names=layout.names,
-        categories=layout.categories,
-        per_class=terms.per_class,
-        class_weights=tuple(sorted(terms.class_weights.items(), key=repr)),
-        labels=batch.labels.kind,
-    )
-    if terms.class_weights:
-        batch = _weighted(batch, terms.class_weights)
-    _check_memory(len(batch.labels.classes) if terms.per_class else 1, batch.rows.width, terms.per_class)
-    point = choose_anchor(batch, None if anchor is None else as_point(anchor, batch.rows.width))
-    n_classes = len(batch.labels.classes)
-    sums, grams = accumulate(batch, point, terms.per_class, terms.engine, terms.precision, foresight)
-    counts: NDArray[Any] = batch.labels.rows.astype(np.float64)
-    if batch.weights is not None:
-        # Rows that do not count have code -1, and go to a place of their own, which is left out.
-        places = batch.labels.codes.astype(np.intp) + 1
-        counts = np.bincount(places, batch.weights, minlength=n_classes + 1)[1:]
-        if not np.isfinite(counts).all():
-            raise DataError("sample_weight is too large to be summed. Scale the weights down.")
-    wide = batch.rows.width > NARROW and not isinstance(batch.rows, SparseRows)
-    return Knowledge(
-        signature,
-        point,
-        batch.labels.classes,
-        batch.labels.rows,
-        counts,
-        sums,
-        tuple(grams),
-        np.zeros((len(grams), batch.rows.width)),
-        terms.precision if wide else "float64",
-    )
+def _pieces(batches: Iterable[tuple[Batch, float]], layout: Layout, terms: _Terms) -> Iterator[Knowledge]:
+    """Knowledge of all batches that can be summed about one anchor, and of the next ones about another."""
+    ledger = None
+    for batch, foresight in batches:
+        with _named(batch.rows):
+            if terms.class_weights:
+                batch = _weighted(batch, terms.class_weights)
+            signature = terms.signature(layout, batch.labels.kind)
+            check_memory(len(batch.labels.classes), signature)
+            if signature.mapped:
+                terms.features.check_rows(batch.rows)
+            preferred = terms.anchor if ledger is None else ledger.anchor
+            if preferred is None and signature.mapped:
+                preferred = terms.features.middle
+            point = choose_anchor(
+                replace(batch, rows=MappedRows(batch.rows, terms.features)) if signature.mapped else batch,
+                None if preferred is None else as_point(preferred, signature.width),
+            )
+            if ledger is None or (point != ledger.anchor).any():
+                if ledger is not None:
+                    yield ledger.knowledge()
+                ledger = Ledger(signature, point, terms.engine, terms.precision)
+            ledger.add(batch, signature, foresight)
+    if ledger is not None:
+        yield ledger.knowledge()
 
 
 def _fixed_weights(class_weight: Mapping[Any, Any]) -> dict[Label, float]:
@@ -182,17 +210,6 @@ def _fixed_weights(class_weight: Mapping[Any, Any]) -> dict[Label, float]:
         return {plain_label(label): float(weight) for label, weight in class_weight.items()}
     except (TypeError, ValueError):
         raise ParameterError(f"class_weight has to give every class a number, not {dict(class_weight)!r}.") from None
-
-
-def _check_memory(n_grams: int, width: int, per_class: bool) -> None:
-    """Say before the work what would not fit after it."""
-    needed, machine = 8 * n_grams * width**2, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if needed > machine:
-        pooling = ", or with per_class=False" if per_class and needed / n_grams <= machine else ""
-        raise ParameterError(
-            f"Knowledge of {n_grams} x {width:,} x {width:,} sums takes {needed / 1e9:,.0f} GB, and this machine has "
-            f"{machine / 1e9:,.0f} GB. Learn from fewer features{pooling}."
-        )
 
 
 def _names(found: tuple[str, ...] | None, given: Sequence[str] | None, width: int) -> tuple[str, ...] | None:

@@ -27,6 +27,11 @@ def kernels_worth(seconds_saved: float) -> ModuleType | None:
     return _import_kernels() if due else None
 
 
+def loaded_kernels() -> ModuleType | None:
+    """The compiled kernels, if they are loaded already."""
+    return _kernels
+
+
 def load_kernels() -> ModuleType:
     """Load and compile the kernels now, as a server or a benchmark does before the first request.
 

@@ -17,12 +17,17 @@ from mergesvm.knowledge.sums import Sums
 
 def select(knowledge: Piece, features: Sequence[Any]) -> Piece:
     """Knowledge of some features: the sub-vectors and sub-matrices."""
+    if knowledge.signature.mapped:
+        raise FormError(
+            f"Features are selected from columns, and this knowledge is of {knowledge.signature.features}, each of "
+            f"which mixes them. Select columns before learning: scan(features=...)."
+        )
     at = _positions(knowledge, features)
     names = knowledge.signature.names
     return replace(
         knowledge,
         signature=replace(
-            knowledge.signature, width=len(at), names=None if names is None else tuple(names[i] for i in at)
+            knowledge.signature, inputs=len(at), names=None if names is None else tuple(names[i] for i in at)
         ),
         anchor=knowledge.anchor[at],
         sums=knowledge.sums[:, at],

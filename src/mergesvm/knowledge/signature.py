@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mergesvm.data.labels import Label
+from mergesvm.data.reader import Layout
 from mergesvm.data.schema import Categories
 from mergesvm.errors import SignatureError
+from mergesvm.features import FeatureMap, Identity
 
 ClassWeights = tuple[tuple[Label, float], ...]
 
@@ -17,12 +19,12 @@ class Signature:
 
     Attributes
     ----------
-    features : str
-        Fingerprint of the feature map.
-    width : int
-        Number of features.
+    features : FeatureMap
+        What rows become before they are summed; the identity for a linear model.
+    inputs : int
+        Number of columns of the rows.
     names : tuple of str or None
-        Names of the features.
+        Names of the columns.
     categories : tuple of (column, values)
         The columns of tables that are categories, each with one feature ``column=value`` for each of its values.
     per_class : bool
@@ -33,18 +35,33 @@ class Signature:
         The kind of the labels; None as long as none has been seen.
     """
 
-    features: str
-    width: int
+    features: FeatureMap
+    inputs: int
     names: tuple[str, ...] | None = None
     categories: Categories = ()
     per_class: bool = True
     class_weights: ClassWeights = ()
     labels: str | None = None
 
+    @property
+    def mapped(self) -> bool:
+        """Whether rows are mapped before they are summed."""
+        return not isinstance(self.features, Identity)
+
+    @property
+    def width(self) -> int:
+        """The number of features, which is that of the columns unless they are mapped."""
+        return self.features.width if self.mapped else self.inputs
+
+    @property
+    def layout(self) -> Layout:
+        """The columns of the rows."""
+        return Layout(self.inputs, self.names, self.categories)
+
     def joined(self, other: Signature, verb: str = "add", preposition: str = "to") -> Signature:
         """The signature of both together, or an error that names what differs on either side.
 
-        >>> Signature("identity", 2).joined(Signature("identity", 3))
+        >>> Signature(Identity(), 2).joined(Signature(Identity(), 3))
         Traceback (most recent call last):
         ...
         mergesvm.errors.SignatureError: Cannot add knowledge of 3 features to knowledge of 2 features. ...
@@ -52,7 +69,7 @@ class Signature:
         mine, theirs = self._sayings(), other._sayings()
         alike = {
             "features": self.features == other.features,
-            "width": self.width == other.width,
+            "width": self.inputs == other.inputs,
             "names": (self.names, self.categories) == (other.names, other.categories),
             "form": (self.per_class, self.class_weights) == (other.per_class, other.class_weights),
             "labels": self.labels == other.labels or None in (self.labels, other.labels),
@@ -60,6 +77,8 @@ class Signature:
         for key in mine:
             if not alike[key]:
                 cure = "Learn both pieces on the same terms."
+                if key == "features":
+                    cure = "Freeze one map, save it, and learn all pieces with it: map.save, features.load."
                 if key == "names":
                     cure = "Learn both with the same names in the same order; feature_names= gives names to an array."
                     pairs = list(enumerate(zip(self.names or (), other.names or (), strict=False)))
@@ -76,7 +95,7 @@ class Signature:
         weights = ", ".join(f"{label!r}: {weight}" for label, weight in self.class_weights)
         return {
             "features": f"features {self.features}",
-            "width": f"{self.width} features",
+            "width": f"{self.inputs} features",
             "names": names,
             "form": form + (f" with class weights {{{weights}}}" if weights else ""),
             "labels": f"{self.labels} labels",

@@ -9,17 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.labels import plain_label
-from mergesvm.files import Header, read_container, write_container
-from mergesvm.knowledge.file import (
-    Content,
-    check_sizes,
-    library_version,
-    provenance_fields,
-    read_classes,
-    read_provenance,
-    read_signature,
-    signature_fields,
-)
+from mergesvm.files import Content, Header, check_sizes, read_container, write_container
+from mergesvm.files.container import library_version
+from mergesvm.knowledge.file import provenance_fields, read_classes, read_provenance, read_signature, signature_parts
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.planes import Domain, Planes
@@ -36,8 +28,9 @@ def save_model(model: Planes, path: str | os.PathLike[str]) -> None:
     weights = domain.terms["class_weight"]
     if isinstance(weights, dict):
         weights = [{"class": plain_label(label), "weight": float(weight)} for label, weight in weights.items()]
+    signature, drawn = signature_parts(domain.signature)
     header = {
-        **signature_fields(domain.signature),
+        **signature,
         "classes": list(domain.labels),
         "provenance": provenance_fields(domain.provenance),
         "library": library_version(),
@@ -48,8 +41,8 @@ def save_model(model: Planes, path: str | os.PathLike[str]) -> None:
     }
     moments = {f"scores.{name}": value for name, value in vars(model._moments).items() if isinstance(value, np.ndarray)}
     arrays = {"anchor": domain.anchor, "rows": domain.rows, "coefs": model.coef_, "offsets": model._offsets}
-    check_sizes(arrays | moments)
-    write_container(path, KIND, header, arrays | moments)
+    check_sizes(arrays | moments | drawn)
+    write_container(path, KIND, header, arrays | moments | drawn)
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearModel | PairwiseModel:
@@ -62,7 +55,8 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | PairwiseModel:
     mergesvm.errors.MissingFileError: There is no file nowhere.msvm.
     """
     header, arrays = read_container(path, KIND)
-    signature = read_signature(header)
+    content = Content(arrays, str(path))
+    signature = read_signature(header, content)
     labels = read_classes(header, signature.labels)
     n_classes = len(labels)
     if not n_classes:
@@ -72,7 +66,6 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | PairwiseModel:
     if in_pairs and not several:
         header.refuse(f"has a pairwise model of {n_classes} classes")
     problems = n_classes * (n_classes - 1) // 2 if in_pairs else n_classes if several else 1
-    content = Content(arrays, str(path))
     anchor = content.expect("anchor", (signature.width,))
     rows = content.expect("rows", (n_classes,), "<i8")
     coefs, offsets = content.expect("coefs", (problems, signature.width)), content.expect("offsets", (problems,))
@@ -85,7 +78,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | PairwiseModel:
     )
     content.done()
     domain = Domain(labels, anchor, signature, rows, read_provenance(header), _terms(header))
-    solution = Solution(coefs, offsets, (header.text("solver", "cholesky", "eigh"),))
+    solution = Solution(coefs, offsets, (header.text("solver", "cholesky", "ridge", "eigh"),))
     for array in arrays.values():
         array.flags.writeable = False
     if in_pairs:

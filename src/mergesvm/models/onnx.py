@@ -1,7 +1,7 @@
 """Models as ONNX graphs, for predicting where there is no Python: the steps are written in ONNX's own language.
 
-All numbers are double, whose number as a type is 11 in ONNX; that of int64 is 7. After the scores, no step holds more
-of a row than one number for each pair of classes.
+All numbers are double, but within feature maps of single precision. As a type, double is number 11 in ONNX, and int64
+is 7. After the scores, no step holds more of a row than one number for each pair of classes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from mergesvm.errors import ParameterError
 from mergesvm.files import write_atomically
 from mergesvm.models.linear import LinearModel
+from mergesvm.models.onnx_features import Constants, map_steps
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.solvers import ClassMoments, SideMoments
-
-Constants = dict[str, NDArray[Any]]
 
 VERSIONS = '<ir_version: 8, opset_import: ["": 18]>'
 """Of early 2023: old enough for every onnxruntime since 1.14, and with all that is needed in double."""
@@ -45,10 +44,10 @@ NUMBERS: Constants = {
     "columns": np.array([1]),
 }
 
+# By Gemm, not by MatMul, for the same reason as in feature maps.
 SCORES = """
-    near = Sub(X, anchor)
-    products = MatMul(near, planes)
-    plane_scores = Add(products, offsets)
+    near = Sub({rows}, anchor)
+    plane_scores = Gemm(near, planes, offsets)
 """
 
 HIGHEST_WINS = """
@@ -172,15 +171,16 @@ def _notes(model: LinearModel | PairwiseModel) -> dict[str, str]:
 def _graph(model: LinearModel | PairwiseModel) -> tuple[str, Constants]:
     """The graph as text, and the constants that it refers to by name."""
     label_type, classes = _label_table(model)
-    (n_classes,), width = classes.shape, model.coef_.shape[1]
+    n_classes = len(classes)
+    mapping, map_constants, rows = map_steps(model.signature.features)
     steps, constants = _pairwise(model) if isinstance(model, PairwiseModel) else _linear(model)
     constants |= {"anchor": model.anchor_, "planes": model.coef_.T, "offsets": model._offsets, "classes": classes}
     shape = f"rows, {n_classes}" if isinstance(model, PairwiseModel) or n_classes > 2 else "rows"
     outputs = f"{label_type}[rows] label, double[{shape}] scores, double[rows, {n_classes}] probabilities"
-    body = f"{SCORES}{steps}    label = Gather(classes, winner)"
-    text = f"{VERSIONS} mergesvm (double[rows, {width}] X) => ({outputs}) {{{body}}}"
+    body = f"{mapping}{SCORES.format(rows=rows)}{steps}    label = Gather(classes, winner)"
+    text = f"{VERSIONS} mergesvm (double[rows, {model.signature.inputs}] X) => ({outputs}) {{{body}}}"
     used = set(re.findall(r"\w+", text))
-    return text, {name: array for name, array in (NUMBERS | constants).items() if name in used}
+    return text, {name: array for name, array in (NUMBERS | map_constants | constants).items() if name in used}
 
 
 def _label_table(model: LinearModel | PairwiseModel) -> tuple[str, NDArray[Any]]:
@@ -234,8 +234,7 @@ def _pairwise(model: PairwiseModel) -> tuple[str, Constants]:
         "pair_starts": np.searchsorted(first, numbers) - numbers - 1,
     }
     choice = {"sequential": _sequential, "recount": _recount, "margin": _margin}[model.ties]
-    steps = VOTES + choice() + DECISION + POSITIVE_SHARE + COUPLING
-    return steps, constants
+    return VOTES + choice() + DECISION + POSITIVE_SHARE + COUPLING, constants
 
 
 def _sequential() -> str:

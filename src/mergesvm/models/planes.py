@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mergesvm.data import as_rows, label_array, spans
+from mergesvm.data import Layout, as_rows, label_array, spans
 from mergesvm.data.labels import Label, as_labels
 from mergesvm.engines import Threads
 from mergesvm.errors import DataError
+from mergesvm.features import MappedRows
 from mergesvm.knowledge import Knowledge
 from mergesvm.knowledge.knowledge import counted
 from mergesvm.knowledge.provenance import Provenance
@@ -73,7 +74,7 @@ class Planes(ABC):
     anchor_ : array of shape (features,)
     feature_names_ : tuple of str or None
     solver_ : str
-        The solver used, "cholesky" or "eigh"; the latter if any of the problems needed it.
+        The solver used: "cholesky", or, if any of the problems needed it, "ridge" or "eigh".
     """
 
     def __init__(self, domain: Domain, solution: Solution) -> None:
@@ -84,9 +85,14 @@ class Planes(ABC):
         self.anchor_ = domain.anchor
         self.feature_names_ = domain.signature.names
         self.coef_ = solution.coefs
-        self.solver_ = "eigh" if "eigh" in solution.solvers else "cholesky"
+        self.solver_ = next(name for name in ("eigh", "ridge", "cholesky") if name in solution.solvers)
         self.intercept_ = solution.offsets - solution.coefs @ domain.anchor
         self._offsets = solution.offsets
+
+    @property
+    def layout(self) -> Layout:
+        """The columns of the rows that can be predicted."""
+        return self.signature.layout
 
     @abstractmethod
     def predict(self, X: Any) -> NDArray[Any]:
@@ -144,9 +150,9 @@ class Planes(ABC):
     def scores(self, X: Any) -> NDArray[np.float64]:
         """Scores of all rows in all binary problems, (rows, problems), computed block by block."""
         rows = as_rows(X)
-        width = self.coef_.shape[1]
-        if rows.width != width:
-            raise DataError(f"X has {rows.width} features, but the model was learned from {width} features.")
+        inputs, width = self.signature.inputs, self.coef_.shape[1]
+        if rows.width != inputs:
+            raise DataError(f"X has {rows.width} features, but the model was learned from {inputs} features.")
         if rows.names is not None and self.feature_names_ is not None and rows.names != self.feature_names_:
             at = next(
                 i for i, pair in enumerate(zip(rows.names, self.feature_names_, strict=True)) if pair[0] != pair[1]
@@ -155,6 +161,8 @@ class Planes(ABC):
                 f"Column {at} of X is named {rows.names[at]!r}, but the model was learned with "
                 f"{self.feature_names_[at]!r} there. Bring the columns into the order of model.feature_names_."
             )
+        if self.signature.mapped:
+            rows = MappedRows(rows, self.signature.features)
         scores = np.empty((rows.n_rows, len(self.coef_)))
         anchored = bool(self.anchor_.any())
         planes = np.ascontiguousarray(self.coef_.T)
@@ -171,7 +179,7 @@ class Planes(ABC):
                     out += self._offsets
 
         blocks = list(spans(rows.n_rows, max(256, BLOCK_BYTES // (8 * width))))
-        small = rows.n_rows * width * len(self.coef_) < SMALL
+        small = rows.n_rows * width * (len(self.coef_) + (inputs if self.signature.mapped else 0)) < SMALL
         (Threads(1) if small else Threads()).map(run, blocks)
         if not np.isfinite(scores).all():
             rows.check_finite("before predicting")

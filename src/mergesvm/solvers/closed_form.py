@@ -17,6 +17,9 @@ from mergesvm.solvers.problems import Problems
 ROUNDING = {"float64": 2.0**-42, "float32": 2.0**-20}
 """What share of a sum of squares rounding may have touched, by the precision of the products."""
 
+CERTAIN = {"float64": 1e-12, "float32": 1e-5}
+"""From what share of a sum on its sign is beyond rounding."""
+
 SMALL = 1e7
 """With fewer products than this, threads take longer to start than to save."""
 
@@ -181,11 +184,11 @@ class _System:
         knowledge = self.knowledge
         noise: NDArray[np.float64] = weights @ self.rounding if knowledge.per_class else self.rounding[0]
         lost = gram.diagonal() <= noise
-        certain = 1e-12 * (weights @ np.abs(knowledge.sums))
+        certain = CERTAIN[knowledge.precision] * (weights @ np.abs(knowledge.sums))
         telling = np.flatnonzero(lost & (np.abs(right).max(axis=0) > certain))
         gram[lost], gram[:, lost], right[:, lost] = 0.0, 0.0, 0.0
         if len(telling):
-            names = knowledge.signature.names
+            names = None if knowledge.signature.mapped else knowledge.signature.names
             feature = telling[0] if names is None else repr(names[telling[0]])
             warnings.warn(
                 f"Feature {feature} has lost its digits to rounding and is left out ({len(telling)} such in all): it "

@@ -13,6 +13,9 @@ from mergesvm.errors import SolverWarning
 
 Solve = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
+COARSE = 2.0**-30
+"""More rounding than this is that of float32."""
+
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -20,7 +23,8 @@ def factorise(matrix: NDArray[np.float64], noise: float = 0.0) -> tuple[Solve, s
     """A function that solves systems with this matrix, and the name of the solver.
 
     Cholesky, unless the matrix is singular to rounding: then by its eigenvectors, leaving out the directions that
-    rounding alone fills. ``noise`` is the relative rounding that the matrix brings along. numpy's Cholesky is used
+    rounding alone fills. ``noise`` is the relative rounding that the matrix brings along; where it is that of float32,
+    a ridge as large as the rounding is added instead, which costs no more than Cholesky does. numpy's Cholesky is used
     because it releases the GIL, scipy's does not.
 
     >>> import numpy as np
@@ -29,22 +33,53 @@ def factorise(matrix: NDArray[np.float64], noise: float = 0.0) -> tuple[Solve, s
     ('cholesky', array([0.5 , 0.25]))
     """
     tolerance = 8 * max(len(matrix), 16) * EPSILON + noise
+    lower = _lower(matrix, tolerance)
+    if lower is not None:
+        return _by_triangles(lower), "cholesky"
+    if noise > COARSE:
+        return _with_ridge(matrix, tolerance), "ridge"
+    return _by_eigenvectors(matrix, tolerance), "eigh"
+
+
+def _lower(matrix: NDArray[np.float64], tolerance: float) -> NDArray[np.float64] | None:
+    """The Cholesky factor, unless rounding has filled it."""
     try:
-        lower = np.linalg.cholesky(matrix)
+        lower = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
     except np.linalg.LinAlgError:
-        return _by_eigenvectors(matrix, tolerance), "eigh"
+        return None
     # The share of a feature that the features before it leave unexplained: free of scale, and at rounding level exactly
     # where the factor has lost its digits.
     unexplained = lower.diagonal() ** 2 / matrix.diagonal()
-    if unexplained.min() < tolerance:
-        return _by_eigenvectors(matrix, tolerance), "eigh"
+    return None if unexplained.min() < tolerance else lower
 
+
+def _with_ridge(matrix: NDArray[np.float64], tolerance: float) -> Solve:
+    """Add rounding to the diagonal, and more until it is enough."""
+    share = tolerance
+    for _ in range(12):
+        system = matrix.copy()
+        system[np.diag_indices_from(system)] *= 1 + share
+        lower = _lower(system, tolerance / 2)
+        if lower is not None:
+            warnings.warn(
+                f"Products in float32 do not tell all directions apart at this C: a ridge of {share:.0e} of the "
+                f"diagonal was added (solver 'ridge'), as a smaller C would. Learn in float64, or solve with a smaller "
+                f"C.",
+                SolverWarning,
+                stacklevel=2,
+            )
+            return _by_triangles(lower)
+        share *= 4
+    return _by_eigenvectors(matrix, tolerance)
+
+
+def _by_triangles(lower: NDArray[np.float64]) -> Solve:
     def solve(right: NDArray[np.float64]) -> NDArray[np.float64]:
         half = solve_triangular(lower, right, lower=True, check_finite=False)
         solution: NDArray[np.float64] = solve_triangular(lower, half, lower=True, trans="T", check_finite=False)
         return solution
 
-    return solve, "cholesky"
+    return solve
 
 
 def _by_eigenvectors(matrix: NDArray[np.float64], tolerance: float) -> Solve:

@@ -1,0 +1,100 @@
+"""The command that freezes a feature map, for all nodes that are to learn with it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mergesvm.cli.options import (
+    AsJson,
+    BatchRows,
+    Category,
+    Columns,
+    Debug,
+    Files,
+    Force,
+    Format,
+    Missing,
+    NoHeader,
+    Output,
+    Quiet,
+    Unknown,
+    Width,
+    ZeroBased,
+    as_categories,
+    as_label,
+    as_list,
+)
+from mergesvm.cli.talk import Talk, check_output, printable
+from mergesvm.data import scan
+from mergesvm.errors import ParameterError
+from mergesvm.features import Identity, as_map
+
+
+def plan_command(
+    files: Files,
+    output: Output,
+    features: Annotated[
+        str,
+        typer.Option(
+            help="The map: hidden, fourier, nystroem or patches, as fourier:4000 or hidden:1000,activation=tanh; "
+            "a chain as patches:64+nystroem:2000."
+        ),
+    ],
+    label: Annotated[
+        str | None, typer.Option(help="The column of labels; for arrays a number, a name or a file.")
+    ] = None,
+    columns: Columns = None,
+    category: Category = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn at random.")] = 0,
+    missing: Missing = "error",
+    unknown: Unknown = "error",
+    format: Format = None,  # noqa: A002
+    no_header: NoHeader = False,
+    width: Width = None,
+    zero_based: ZeroBased = False,
+    batch_rows: BatchRows = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    debug: Debug = False,  # noqa: ARG001
+) -> None:
+    """Freeze a feature map on a sample of rows, so that pieces learned with it on any node add."""
+    talk = Talk(quiet, as_json)
+    check_output(output, force)
+    mapping = as_map(features, seed=seed)
+    if isinstance(mapping, Identity):
+        raise ParameterError("The identity needs no plan: learn without --features.")
+    source = scan(
+        files,
+        as_label(label, files),
+        as_list(columns),
+        None,
+        batch_rows,
+        categories=as_categories(category),
+        unknown=unknown,
+        missing=missing,
+        header=not no_header,
+        width=width,
+        zero_based=zero_based,
+        format=format,
+    )
+    frozen = mapping.freeze(source)
+    frozen.save(output)
+    matrix = 8 * frozen.width**2 / 1e6
+    talk.out.print(
+        printable(
+            f"{frozen}: {frozen.layout.width:,} columns become {frozen.width:,} features.\n"
+            f"Knowledge will take {matrix:,.1f} MB of memory for each class, or once for all in the pooled form.\n"
+            f"written to {output}"
+        ),
+        markup=False,
+    )
+    talk.result(
+        output=output,
+        features=repr(frozen),
+        fingerprint=frozen.fingerprint,
+        columns=frozen.layout.width,
+        width=frozen.width,
+    )

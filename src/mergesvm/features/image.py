@@ -1,0 +1,73 @@
+"""Rows that are images: how their columns lie in the plane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.errors import DataError, ParameterError
+
+
+@dataclass(frozen=True)
+class Image:
+    """The shape of an image; its pixels are columns in the order of lines, then of places, then of channels."""
+
+    height: int
+    width: int
+    channels: int = 1
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...] | None, inputs: int) -> Image:
+        """The shape that was given, or a square of grey pixels if none was.
+
+        >>> Image.of(None, 784), Image.of((32, 32, 3), 3072)
+        (Image(height=28, width=28, channels=1), Image(height=32, width=32, channels=3))
+        """
+        if shape is None:
+            side = isqrt(inputs)
+            if side * side != inputs:
+                raise DataError(
+                    f"Rows of {inputs} columns are not square images. Give their shape: image=(height, width) or "
+                    f"image=(height, width, channels)."
+                )
+            return cls(side, side)
+        image = cls(*shape)
+        if image.pixels != inputs:
+            raise DataError(f"Images of shape {shape} have {image.pixels} columns, but the rows have {inputs}.")
+        return image
+
+    @property
+    def pixels(self) -> int:
+        """The number of columns."""
+        return self.height * self.width * self.channels
+
+    def places(self, size: int) -> tuple[int, int]:
+        """How many square patches there are in a column, and in a line."""
+        return max(0, self.height - size + 1), max(0, self.width - size + 1)
+
+    def patches(self, size: int) -> NDArray[np.intp]:
+        """The columns of every square patch, (places, size x size x channels), line by line."""
+        columns = np.arange(self.pixels).reshape(self.height, self.width, self.channels)
+        windows = np.lib.stride_tricks.sliding_window_view(columns, (size, size), axis=(0, 1))
+        at: NDArray[np.intp] = np.moveaxis(windows, 2, -1).reshape(-1, size * size * self.channels)
+        return at
+
+
+def as_shape(shape: Any) -> tuple[int, ...] | None:
+    """A shape that was given, checked.
+
+    >>> as_shape([28, 28])
+    (28, 28)
+    """
+    if shape is None:
+        return None
+    sides = tuple(shape) if isinstance(shape, Sequence) and not isinstance(shape, str) else ()
+    whole = all(isinstance(side, (int, np.integer)) and not isinstance(side, bool) for side in sides)
+    if len(sides) not in (2, 3) or not whole or not all(0 < side < 2**20 for side in sides):
+        raise ParameterError(f"image has to be (height, width) or (height, width, channels), not {shape!r}.")
+    return tuple(int(side) for side in sides)

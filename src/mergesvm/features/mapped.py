@@ -1,0 +1,39 @@
+"""Rows seen through a map, block by block."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data import Rows
+from mergesvm.features.map import FeatureMap
+
+
+class MappedRows(Rows):
+    """Rows of features, mapped when a block of them is read.
+
+    >>> from mergesvm.data import as_rows
+    >>> from mergesvm.features import Fourier
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]
+    >>> MappedRows(as_rows(X), Fourier(5).freeze(X)).block(1, 3).shape
+    (2, 5)
+    """
+
+    def __init__(self, rows: Rows, features: FeatureMap) -> None:
+        self.rows, self.features = rows, features
+        self.n_rows, self.width = rows.n_rows, features.width
+        self.source, self.first = rows.source, rows.first
+
+    def block(self, start: int, stop: int) -> NDArray[np.floating]:
+        """Features of some rows."""
+        out = np.empty((stop - start, self.width), dtype=self.features.dtype)
+        self.features.map_block(self.rows.block(start, stop), out)
+        return out
+
+    def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
+        """Row, column and value of the first NaN or infinity of the rows before they are mapped."""
+        return self.rows.nonfinite(start, stop)
+
+    def column(self, index: int) -> str:
+        """How a message names a column of the rows."""
+        return self.rows.column(index)

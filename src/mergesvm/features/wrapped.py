@@ -1,0 +1,97 @@
+"""Any fitted transformer of scikit-learn as a map, within one process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mergesvm.data import Layout
+from mergesvm.errors import ParameterError
+from mergesvm.features.map import FeatureMap
+from mergesvm.features.projection import dense
+
+
+@dataclass(frozen=True, eq=False)
+class Wrapped(FeatureMap):
+    """A fitted transformer as a map. It is code, so it is never written to a file, nor read from one.
+
+    Each row has to be transformed by itself, as most transformers do. Do not fit it again afterwards.
+
+    Parameters
+    ----------
+    transformer : object with ``transform`` and ``n_features_in_``
+        Already fitted.
+
+    Examples
+    --------
+    >>> import mergesvm as ms
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.preprocessing import PolynomialFeatures
+    >>> X, y = load_iris(return_X_y=True)
+    >>> square = ms.features.Wrapped(PolynomialFeatures(2, include_bias=False).fit(X))
+    >>> ms.learn(X, y, features=square)
+    Knowledge of 150 rows x 14 features in 3 classes: 0 50, 1 50, 2 50
+    """
+
+    kind: ClassVar[str] = "wrapped"
+
+    transformer: Any
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.transformer, "transform") or not hasattr(self.transformer, "n_features_in_"):
+            raise ParameterError(
+                f"Only a fitted transformer can be wrapped: {self.transformer!r} has no transform, or no "
+                f"n_features_in_. Call its fit first."
+            )
+
+    @property
+    def frozen(self) -> bool:
+        """Always: the transformer is fitted."""
+        return True
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The columns with which the transformer was fitted."""
+        names = getattr(self.transformer, "feature_names_in_", None)
+        return Layout(int(self.transformer.n_features_in_), None if names is None else tuple(map(str, names)))
+
+    @cached_property
+    def _sample(self) -> NDArray[Any]:
+        return dense(self._transformed(np.zeros((1, self.layout.width))))
+
+    def _transformed(self, rows: Any) -> Any:
+        if self.layout.names is not None and not sparse.issparse(rows):
+            import pandas as pd
+
+            rows = pd.DataFrame(rows, columns=list(self.layout.names), copy=False)
+        mapped = self.transformer.transform(rows)
+        return mapped if sparse.issparse(mapped) else np.asarray(mapped)
+
+    @property
+    def width(self) -> int:
+        """How many features a row becomes."""
+        return int(self._sample.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 if the transformer gives that, else float64."""
+        return np.dtype(np.float32 if self._sample.dtype == np.float32 else np.float64)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the transformer and all it has learned."""
+        return str(joblib.hash(self.transformer))
+
+    def freeze(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """The map itself."""
+        return self
+
+    def map_block(self, rows: Any, out: NDArray[Any]) -> None:
+        """Transform a block of rows."""
+        out[:] = dense(self._transformed(rows))
