@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench bench-files clean
+.PHONY: demo test check bench bench-files bench-maps clean
 .DEFAULT_GOAL := test
 
 demo: .venv/ready           ## the main job on real data, with a table and a picture
@@ -22,6 +22,9 @@ bench: .venv/ready-bench    ## against the peers and the machine's limit, in one
 
 bench-files: .venv/ready-bench  ## the same where rows come from files; makes up to 15 GB of them in a temporary folder
 	$(BIN)/python benchmarks/files.py
+
+bench-maps: .venv/ready-bench   ## feature maps on real data, beside scikit-learn's own
+	$(BIN)/python benchmarks/maps.py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import fetch_openml, load_svmlight_file
+from sklearn.datasets import fetch_covtype, fetch_openml, load_svmlight_file
+from sklearn.model_selection import train_test_split
 
 
 def folder(given: str | None) -> Path | None:
@@ -22,8 +23,21 @@ def mnist(where: Path | None):
         X, y = X.astype(np.uint8), y.astype(int)
         return X[:60_000], y[:60_000], X[60_000:], y[60_000:]
 
+    return _idx(where / "mnist")
+
+
+def fashion_mnist(where: Path | None):
+    """60,000 + 10,000 rows x 784 pixels, 10 kinds of clothing, as uint8."""
+    if where is None:
+        X, y = fetch_openml("Fashion-MNIST", version=1, return_X_y=True, as_frame=False)
+        X, y = X.astype(np.uint8), y.astype(int)
+        return X[:60_000], y[:60_000], X[60_000:], y[60_000:]
+    return _idx(where / "fashion-mnist")
+
+
+def _idx(where: Path):
     def read(name, header):
-        with gzip.open(where / "mnist" / name) as file:
+        with gzip.open(where / name) as file:
             return np.frombuffer(file.read(), dtype=np.uint8, offset=header)
 
     return (
@@ -32,6 +46,30 @@ def mnist(where: Path | None):
         read("t10k-images-idx3-ubyte.gz", 16).reshape(-1, 784),
         read("t10k-labels-idx1-ubyte.gz", 8).astype(int),
     )
+
+
+def emnist(where: Path | None):
+    """Letters and digits, 47 classes: by-merge test rows, at most 2,800 a class, shuffled; 60 % to learn from."""
+    if where is None:
+        return None
+    with np.load(where / "emnist" / "emnist_bymerge_test.npz") as file:
+        X, y = file["X"].reshape(-1, 784), file["y"].astype(int)
+    generator = np.random.default_rng(0)
+    chosen = np.concatenate([generator.permutation(np.flatnonzero(y == label))[:2800] for label in np.unique(y)])
+    chosen = generator.permutation(chosen)
+    cut = round(0.6 * len(chosen))
+    return X[chosen[:cut]], y[chosen[:cut]], X[chosen[cut:]], y[chosen[cut:]]
+
+
+def covtype(where: Path | None):
+    """581,012 rows x 54 columns, 7 kinds of forest: a random 80/20 split of seed 0."""
+    if where is None:
+        X, y = fetch_covtype(return_X_y=True)
+    else:
+        with np.load(where / "covtype" / "covtype.npz") as file:
+            X, y = file["X"], file["y"].astype(int)
+    X, test, y, truth = train_test_split(X, y, test_size=0.2, random_state=0)
+    return X, y, test, truth
 
 
 def a9a(where: Path | None):

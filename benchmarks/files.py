@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from targets import Targets
+
 STARTED = time.perf_counter()
 BUFFER_BYTES = 2**24
 CHUNK_ROWS = 100_000
@@ -242,26 +244,6 @@ class Summary:
         load = min(answer["since_start"] - answer["seconds"] for answer in answers)
         peak = max(answer["peak"] for answer in answers)
         return cls(min(seconds), statistics.median(seconds), peak, answers[0].get("accuracy"), load)
-
-
-class Targets:
-    """What was to be reached, and what was."""
-
-    def __init__(self) -> None:
-        self.lines: dict[bool, list[str]] = {True: [], False: []}
-
-    def add(self, what: str, shown: str, reached: bool, wanted: str) -> None:
-        self.lines[bool(reached)].append(f"{what} {shown} (target {wanted})")
-
-    def at_least(self, what: str, value: float, wanted: float, form: str = "{:.2f}x") -> None:
-        self.add(what, form.format(value), value >= wanted, ">= " + form.format(wanted))
-
-    def at_most(self, what: str, value: float, wanted: float, form: str = "{:.2f}x") -> None:
-        self.add(what, form.format(value), value <= wanted, "<= " + form.format(wanted))
-
-    def show(self, console) -> None:
-        for reached, title in ((True, "Targets reached"), (False, "Targets NOT reached")):
-            console.print(f"{title}: {'; '.join(self.lines[reached]) or 'none'}", highlight=False)
 
 
 class Bench:

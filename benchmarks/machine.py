@@ -54,6 +54,21 @@ def syrk_rate(kind: type, threads: int, width: int = 784) -> float:
     return max(together, apart)
 
 
+def gemm_rate(kind: type, threads: int, inputs: int, width: int) -> float:
+    """Multiply-adds x 2 a second of X W by BLAS, the best of all ways."""
+    generator = np.random.default_rng(0)
+    X, W = (generator.normal(size=shape).astype(kind) for shape in ((8192, inputs), (inputs, width)))
+    out = np.empty((threads, len(X), width), dtype=kind)
+    work = 2 * X.shape[0] * inputs * width
+    together = work / best(lambda: np.matmul(X, W, out=out[0]))
+    apart = (
+        threads
+        * work
+        / best(lambda: Threads(threads).map(lambda thread: np.matmul(X, W, out=out[thread]), range(threads)))
+    )
+    return max(together, apart)
+
+
 def read_rate(threads: int) -> float:
     """Bytes a second at which memory is read, all threads together."""
     X = np.ones((threads, 2**25))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data import Layout
+from mergesvm.data import DenseRows, Layout
 from mergesvm.errors import ParameterError
 from mergesvm.features.drawn import DrawnMap
 from mergesvm.features.map import FeatureMap
@@ -96,10 +96,9 @@ class Chain(FeatureMap):
         pilot = Pilot.of(X, y, self.stages[0].seed, wanted)
         stages: list[DrawnMap] = []
         for stage in self.stages:
+            if stages:
+                pilot = _after(stages[-1], pilot)
             stages.append(stage.frozen_on(replace(pilot, generator=np.random.default_rng(stage.seed))))
-            mapped = np.empty((len(pilot.rows), stages[-1].width), dtype=stages[-1].dtype)
-            stages[-1].map_block(pilot.rows, mapped)
-            pilot = replace(pilot, rows=mapped.astype(np.float64), layout=Layout(stages[-1].width), sparse=False)
         return replace(self, stages=tuple(stages))
 
     def map_block(self, rows: Any, out: NDArray[Any]) -> None:
@@ -117,3 +116,9 @@ class Chain(FeatureMap):
 
     def __repr__(self) -> str:
         return f"Chain([{', '.join(map(repr, self.stages))}])"
+
+
+def _after(stage: DrawnMap, pilot: Pilot) -> Pilot:
+    """The pilot sample as a map gives it."""
+    rows = stage.mapped(DenseRows(pilot.rows)).astype(np.float64)
+    return replace(pilot, rows=rows, layout=Layout(stage.width), sparse=False)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mergesvm.data import Layout
+from mergesvm.data import DenseRows, Layout
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
 from mergesvm.features.map import FeatureMap
 from mergesvm.features.pilot import Pilot
@@ -193,8 +193,7 @@ class DrawnMap(FeatureMap):
             drawn = {name: np.ascontiguousarray(array, dtype=self.dtype) for name, array in self.draw(scaled).items()}
         arrays = {"centre": scaling.centre, "scale": scaling.scale, "gain": np.ones(1, self.dtype), **drawn}
         raw = replace(self, state=State(pilot.layout, arrays, len(pilot.rows)))
-        mapped = np.empty((min(len(pilot.rows), LOOK_ROWS), raw.width), dtype=self.dtype)
-        raw.map_block(pilot.rows[:LOOK_ROWS], mapped)
+        mapped = raw.mapped(DenseRows(pilot.rows[:LOOK_ROWS]))
         size = float(np.sqrt(np.mean(np.square(mapped, dtype=np.float64)))) or 1.0
         arrays["gain"] = np.array([1 / size], dtype=self.dtype)
         arrays["middle"] = mapped.mean(axis=0, dtype=np.float64) / size

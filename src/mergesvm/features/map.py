@@ -91,15 +91,20 @@ class FeatureMap(ABC):
         """
         rows = as_rows(X)
         self.check_rows(rows)
+        out = self.mapped(rows)
+        if not np.isfinite(out).all():
+            rows.check_finite("before mapping")
+            raise DataError("Input X has values too large to be mapped. Rescale the columns.")
+        return out
+
+    def mapped(self, rows: Rows) -> NDArray[Any]:
+        """All rows as features, by all threads; what is not finite passes through."""
         out = np.empty((rows.n_rows, self.width), dtype=self.dtype)
 
         def run(span: tuple[int, int]) -> None:
             self.map_block(rows.block(*span), out[slice(*span)])
 
         Threads().map(run, list(spans(rows.n_rows, self.block_rows())))
-        if not np.isfinite(out).all():
-            rows.check_finite("before mapping")
-            raise DataError("Input X has values too large to be mapped. Rescale the columns.")
         return out
 
     def block_rows(self) -> int:

@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
+from mergesvm.data import spans
 from mergesvm.errors import DataError
 from mergesvm.features.distance import mean_squared_distance
 from mergesvm.features.drawn import Arrays, DrawnMap
@@ -18,16 +20,19 @@ from mergesvm.features.scratch import Scratch
 KERNELS = ("rbf", "polynomial")
 
 FLOOR = 1e-6
-"""Directions of the landmarks' kernel matrix are not blown up beyond what one of this share of the largest is."""
+"""What is added to the diagonal of the landmarks' kernel matrix, as a share of it, so that nothing is blown up."""
+
+STEP = 512
+"""So many features are whitened at a time."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Nystroem(DrawnMap):
     """The kernel between a row and landmarks: phi(x).phi(z) is in proportion to the kernel, exactly so for landmarks.
 
-    phi(x) = g K_LL^(-1/2) k(L, x), for landmarks L drawn from the pilot sample and a gain g that brings features to a
-    mean square of 1. The landmarks are rows, and travel with
-    the map: where rows must not leave their owner, use :class:`Fourier`.
+    phi(x) = g R^-T k(L, x), for landmarks L drawn from the pilot sample, R'R the Cholesky factors of their kernel
+    matrix, and a gain g that brings features to a mean square of 1. The landmarks are rows, and travel with the map:
+    where rows must not leave their owner, use :class:`Fourier`.
 
     Parameters
     ----------
@@ -80,7 +85,7 @@ class Nystroem(DrawnMap):
         return self.landmarks
 
     def shapes(self, inputs: int) -> dict[str, tuple[int, ...]]:
-        """Landmarks, times what the kernel needs of them; and the inverse root of their kernel matrix."""
+        """Landmarks, times what the kernel needs of them; and the inverse of R."""
         return {
             "landmarks": (inputs, self.landmarks),
             "constants": (self.landmarks,),
@@ -106,8 +111,10 @@ class Nystroem(DrawnMap):
         arrays["factor"] = np.array([gamma])
         matrix = np.empty((self.landmarks, self.landmarks))
         self._kernel(chosen, arrays, matrix)
-        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-        return {**arrays, "whitening": (vectors / np.sqrt(np.maximum(values, FLOOR * values[-1]))) @ vectors.T}
+        # The largest row is no less than the largest eigenvalue.
+        matrix[np.diag_indices_from(matrix)] += FLOOR * np.abs(matrix).sum(axis=1).max()
+        lower = np.linalg.cholesky(matrix)
+        return {**arrays, "whitening": solve_triangular(lower, np.eye(len(lower)), lower=True).T}
 
     def _kernel(self, near: Any, arrays: Arrays, out: NDArray[Any]) -> None:
         project(near, arrays["landmarks"], out)
@@ -120,10 +127,11 @@ class Nystroem(DrawnMap):
             np.power(out, self.degree, out=out)
 
     def apply(self, near: Any, out: NDArray[Any]) -> None:
-        """K_LL^(-1/2) k(L, x)."""
-        kernel = SCRATCH.take("nystroem", out.shape, out.dtype)
+        """R^-T k(L, x); of the triangle, only what is not zero is multiplied."""
+        kernel, whitening = SCRATCH.take("nystroem", out.shape, out.dtype), self.arrays["whitening"]
         self._kernel(near, self.arrays, kernel)
-        np.matmul(kernel, self.arrays["whitening"], out=out)
+        for left, right in spans(self.landmarks, STEP):
+            np.matmul(kernel[:, :right], whitening[:right, left:right], out=out[:, left:right])
 
 
 SCRATCH = Scratch()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data import Batch, SparseRows
 from mergesvm.engines import Threads
+from mergesvm.engines.memory import memory_limit
 from mergesvm.errors import DataError, ParameterError
 from mergesvm.knowledge.accumulate import NARROW, accumulate
 from mergesvm.knowledge.knowledge import Knowledge
@@ -85,7 +85,7 @@ class Ledger:
 def check_memory(n_classes: int, signature: Signature) -> None:
     """Say before the work what would not fit after it."""
     width, n_grams = signature.width, n_classes if signature.per_class else 1
-    needed, machine = 8 * n_grams * width**2, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    needed, machine = 8 * n_grams * width**2, memory_limit()
     if needed > MEMORY_SHARE * machine:
         pooled = 8 * width**2
         offer = (
