@@ -14,7 +14,7 @@ from mergesvm.cli.options import AsJson, Debug
 from mergesvm.cli.talk import Talk, printable, said
 from mergesvm.data import Layout
 from mergesvm.features import FeatureMap
-from mergesvm.files import FORMAT
+from mergesvm.files import read_format
 from mergesvm.knowledge import Knowledge, Signature
 from mergesvm.knowledge.provenance import Provenance
 from mergesvm.models import Planes
@@ -33,7 +33,7 @@ def inspect_command(
     content = open_any(file)
     if isinstance(content, FeatureMap):
         _print_lines(talk, file, _map(content))
-        talk.result(file=file, kind="features", format=FORMAT, **_map_facts(content))
+        talk.result(file=file, kind="features", format=read_format(file), **_map_facts(content))
         return
     _print_lines(talk, file, _knowledge(content) if isinstance(content, Knowledge) else _model(content))
     _print_classes(talk, content)
@@ -42,7 +42,7 @@ def inspect_command(
     talk.result(
         file=file,
         kind="knowledge" if isinstance(content, Knowledge) else "model",
-        format=FORMAT,
+        format=read_format(file),
         names=content.signature.names,
         map=repr(content.signature.features),
         fingerprint=content.signature.features.fingerprint,

@@ -34,7 +34,7 @@ from mergesvm.cli.options import (
 from mergesvm.cli.talk import Talk, check_output, printable
 from mergesvm.data import scan
 from mergesvm.errors import MissingFileError, ParameterError, SignatureError
-from mergesvm.features import FeatureMap, Identity, as_map, load
+from mergesvm.features import FeatureMap, Identity, as_map, is_map_name, load
 from mergesvm.files import read_kind
 from mergesvm.knowledge import Knowledge, learn, merge_stream
 from mergesvm.models import load_model, solve
@@ -51,7 +51,9 @@ def learn_command(
     category: Category = None,
     features: Annotated[
         str | None,
-        typer.Option(help="A feature map: a file that plan has written, or one to be frozen here, as fourier:4000."),
+        typer.Option(
+            help="A feature map: by name, as fourier:4000, or that of a file of plan, of knowledge or a model."
+        ),
     ] = None,
     like: Annotated[
         Path | None, typer.Option(help="Knowledge or a model whose features to use, so that the pieces add.")
@@ -77,7 +79,8 @@ def learn_command(
     """Learn from files in one pass, however large they are, and write a small file of knowledge."""
     talk = Talk(quiet, as_json)
     check_output(output, force)
-    mapping = features_from(features)
+    earlier = None if like is None else open_any(like)
+    mapping = features_from(features, earlier)
     source = scan(
         files,
         as_label(label, files),
@@ -90,10 +93,11 @@ def learn_command(
         header=not no_header,
         width=width,
         zero_based=zero_based,
-        like=open_any(like) if like is not None else mapping if has_layout(mapping) else None,
+        like=earlier or (mapping if has_layout(mapping) else None),
         format=format,
     )
-    if not mapping.frozen:
+    frozen_here = not mapping.frozen
+    if frozen_here:
         mapping = mapping.freeze(source)
         talk.out.print(
             printable(
@@ -109,7 +113,14 @@ def learn_command(
     knowledge.save(output)
     dropped = f", {source.dropped:,} rows with missing values left out" if source.dropped else ""
     talk.out.print(printable(f"{knowledge}{dropped}\nwritten to {output}"), markup=False)
-    talk.result(output=output, dropped=source.dropped, **facts(knowledge))
+    talk.result(
+        output=output,
+        dropped=source.dropped,
+        map=repr(mapping),
+        fingerprint=mapping.fingerprint,
+        frozen_here=frozen_here,
+        **facts(knowledge),
+    )
 
 
 def merge_command(
@@ -224,11 +235,14 @@ def open_any(path: Path) -> Any:
     return Knowledge.load(path) if kind == "knowledge" else load(path) if kind == "features" else load_model(path)
 
 
-def features_from(given: str | None) -> FeatureMap:
-    """The map that a file holds, or one by name; the identity if there is none."""
-    if given is not None and (Path(given).exists() or given.endswith(".features")):
-        return load(given)
-    return as_map(given)
+def features_from(given: str | None, like: Any = None) -> FeatureMap:
+    """A map by its name, or that of a file: a map, or knowledge or a model learned with one; else that of ``like``."""
+    if given is None:
+        return getattr(getattr(like, "signature", None), "features", Identity())
+    if is_map_name(given) and not Path(given).suffix:
+        return as_map(given)
+    content = open_any(Path(given))
+    return content if isinstance(content, FeatureMap) else content.signature.features
 
 
 def has_layout(mapping: FeatureMap) -> bool:

@@ -7,7 +7,7 @@ from mergesvm.features.hidden_layer import HiddenLayer
 from mergesvm.features.identity import Identity
 from mergesvm.features.map import FeatureMap
 from mergesvm.features.mapped import MappedRows
-from mergesvm.features.naming import as_map, map_classes
+from mergesvm.features.naming import as_map, is_map_name, map_classes
 from mergesvm.features.nystroem import Nystroem
 from mergesvm.features.patches import Patches
 from mergesvm.features.wrapped import Wrapped
@@ -23,6 +23,7 @@ __all__ = [
     "Patches",
     "Wrapped",
     "as_map",
+    "is_map_name",
     "load",
     "map_classes",
 ]

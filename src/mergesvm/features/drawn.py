@@ -18,6 +18,7 @@ from mergesvm.data import DenseRows, Layout
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
 from mergesvm.features.map import FeatureMap
 from mergesvm.features.pilot import Pilot
+from mergesvm.features.projection import dense
 from mergesvm.features.scaling import SCALINGS, Scaling, find_scaling
 
 PRECISIONS = ("float32", "float64")
@@ -204,8 +205,12 @@ class DrawnMap(FeatureMap):
     def map_block(self, rows: Any, out: NDArray[Any]) -> None:
         """Map a block of rows, dense of any type or CSR, into ``out``. What is not finite passes through."""
         with np.errstate(all="ignore"):
-            self.apply(self._near(rows), out)
+            near = self._near(rows)
+            self.apply(near, out)
             out *= self.arrays["gain"][0]
+        if not np.isfinite(near.data if sparse.issparse(near) else near).all():
+            # Many a function takes infinity to a number, and the row would pass for one like others.
+            out[~np.isfinite(dense(near)).all(axis=1)] = np.nan
 
     def _near(self, rows: Any) -> Any:
         """Rows about the centre and in units of the scale; sparse rows stay sparse where the centre is zero."""

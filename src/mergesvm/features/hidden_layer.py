@@ -31,10 +31,10 @@ class HiddenLayer(DrawnMap):
         The function g: "gaussian", "relu", "sigmoid", "tanh", "sine", "absolute" or "square".
     weights : {"normal", "uniform", "constrained"}
         Drawn from a distribution, or (Zhu, Miao and Qing 2014) from differences of rows of different classes: of the
-        pair that a unit is made of, one row maps to -1 and the other to +1 before the activation.
+        pair that a unit is made of, one row maps to -spread and the other to +spread before the activation.
     spread : float, optional
-        The standard deviation of W'x + b over the pilot sample, which sets how far from linear the layer is; by
-        default what suits the activation. For constrained weights it is the size of the two ends.
+        The standard deviation of W'x over the pilot sample, which sets how far from linear the layer is; by default
+        what suits the activation. For constrained weights it is the size of the two ends.
     fields : {None, "rectangles", "columns"}
         What each unit looks at: all columns, a rectangle of the image (a receptive field), or some columns drawn at
         random.

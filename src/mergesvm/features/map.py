@@ -111,16 +111,16 @@ class FeatureMap(ABC):
         """How many rows are mapped at a time, where they are only mapped."""
         return max(64, BLOCK_BYTES // (self.dtype.itemsize * max(self.width, self.layout.width)))
 
-    def check_rows(self, rows: Rows) -> None:
-        """Raise an error if these are not rows of the columns that the map takes."""
-        layout = self.layout
+    def check_rows(self, rows: Rows, names: tuple[str, ...] | None = None) -> None:
+        """Raise an error if these are not rows of the columns that the map takes; names are given if rows have none."""
+        layout, names = self.layout, names if rows.names is None else rows.names
         if rows.width != layout.width:
             raise DataError(f"X has {rows.width} columns, but {self!r} was frozen for rows of {layout.width} features.")
-        if rows.names is not None and layout.names is not None and rows.names != layout.names:
-            at = next(i for i, pair in enumerate(zip(rows.names, layout.names, strict=True)) if pair[0] != pair[1])
+        if names is not None and layout.names is not None and names != layout.names:
+            at = next(i for i, pair in enumerate(zip(names, layout.names, strict=True)) if pair[0] != pair[1])
             raise DataError(
-                f"Column {at} of X is named {rows.names[at]!r}, but {self!r} was frozen with {layout.names[at]!r} "
-                f"there. Bring the columns into the order of map.layout.names."
+                f"Column {at} of X is named {names[at]!r}, but {self!r} was frozen with {layout.names[at]!r} there. "
+                f"Bring the columns into the order of map.layout.names."
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:

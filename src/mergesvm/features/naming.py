@@ -71,6 +71,15 @@ def as_map(features: Any, n_features: int | None = None, seed: int | None = None
     return stages[0] if len(stages) == 1 else Chain(tuple(stages))
 
 
+def is_map_name(text: str) -> bool:
+    """Whether a text asks for a map by name, and is not the name of a file.
+
+    >>> is_map_name("patches:64+nystroem:2000"), is_map_name("plan.features")
+    (True, False)
+    """
+    return text.partition("+")[0].partition(":")[0].strip() in {"identity", *drawn_classes()} or ":" in text
+
+
 def _stage(text: str, n_features: int | None, seed: int | None) -> DrawnMap:
     name, colon, rest = text.strip().partition(":")
     kinds = drawn_classes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,31 +50,32 @@ class Pilot:
         (10, 1)
         """
         generator, size = np.random.default_rng(seed), max(PILOT_ROWS, wanted)
+        parts: Iterator[tuple[Rows, Any]]
         if isinstance(X, Scan):
-            parts = [(part.rows, part.labels) for part in X.first_slices(MOST_FILES)]
-            parts = [(rows, labels) for rows, labels in parts if rows.n_rows]
-            if not parts:
-                raise DataError(f"There are no rows to look at in the first slices of {X!r}.")
-            layout = X.layout
+            layout, parts = X.layout, ((part.rows, part.labels) for part in X.first_slices(MOST_FILES))
+            size = -(-size // min(len(X.readers), MOST_FILES))
         else:
             rows = as_rows(X)
-            parts, layout = [(rows, y)], Layout(rows.width, rows.names)
-        shares = np.array([rows.n_rows for rows, _ in parts], dtype=np.float64)
-        sizes = np.minimum(np.ceil(size * shares / shares.sum()), shares).astype(int)
-        drawn = [_draw(rows, labels, size, generator) for (rows, labels), size in zip(parts, sizes, strict=True)]
-        labelled = all(labels is not None for _, labels in drawn)
-        codes = Labels.encode(np.concatenate([labels for _, labels in drawn])).codes if labelled else None
+            layout, parts = Layout(rows.width, rows.names), iter([(rows, y)])
+        drawn = [_draw(rows, labels, size, generator) for rows, labels in parts if rows.n_rows]
+        if not drawn:
+            raise DataError(f"There are no rows to look at in the first slices of {X!r}.")
+        # In no order, so that the first of them are a sample, too.
+        order = generator.permutation(sum(len(block) for block, _, _ in drawn))
+        labelled = all(labels is not None for _, labels, _ in drawn)
+        codes = Labels.encode(np.concatenate([labels for _, labels, _ in drawn])).codes if labelled else None
         return cls(
-            np.concatenate([block for block, _ in drawn]),
-            None if codes is None else codes.astype(np.intp),
+            np.concatenate([block for block, _, _ in drawn])[order],
+            None if codes is None else codes.astype(np.intp)[order],
             layout,
-            any(isinstance(rows, SparseRows) for rows, _ in parts),
+            any(came_sparse for _, _, came_sparse in drawn),
             generator,
         )
 
 
-def _draw(rows: Rows, y: Any, size: int, generator: np.random.Generator) -> tuple[NDArray[np.float64], Any]:
-    chosen = np.sort(generator.choice(rows.n_rows, size, replace=False))
+def _draw(rows: Rows, y: Any, size: int, generator: np.random.Generator) -> tuple[NDArray[np.float64], Any, bool]:
+    """Some rows, their labels if there are any, and whether they came sparse."""
+    chosen = np.sort(generator.choice(rows.n_rows, min(size, rows.n_rows), replace=False))
     # Neighbours are read together, so that a sample of nearly all rows is not read one by one.
     runs = np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1)
     blocks = [rows.block(int(run[0]), int(run[-1]) + 1) for run in runs]
@@ -82,9 +84,10 @@ def _draw(rows: Rows, y: Any, size: int, generator: np.random.Generator) -> tupl
     )
     if not np.isfinite(block).all():
         rows.check_finite()
+    came_sparse = isinstance(rows, SparseRows)
     if y is None:
-        return block, None
+        return block, None, came_sparse
     labels = y.to_array() if hasattr(y, "to_array") else np.asarray(y)
     if len(labels) != rows.n_rows:
         raise DataError(f"X and y are of unequal length: {rows.n_rows} rows, {len(labels)} labels.")
-    return block, labels[chosen]
+    return block, labels[chosen], came_sparse

@@ -94,4 +94,10 @@ class Wrapped(FeatureMap):
 
     def map_block(self, rows: Any, out: NDArray[Any]) -> None:
         """Transform a block of rows."""
-        out[:] = dense(self._transformed(rows))
+        try:
+            out[:] = dense(self._transformed(rows))
+        except ValueError:
+            # Most transformers refuse what is not finite, and none says where it is: who asked finds and names it.
+            if np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
+                raise
+            out[:] = np.nan

@@ -65,6 +65,12 @@ def read_kind(path: str | os.PathLike[str]) -> str:
         return file.kind
 
 
+def read_format(path: str | os.PathLike[str]) -> int:
+    """The number of the format of a file of ours."""
+    with _Opened(path) as file:
+        return file.number
+
+
 def read_container(path: str | os.PathLike[str], kind: str) -> tuple[Header, dict[str, NDArray[Any]]]:
     """The header and the arrays of a file, once its format, its kind and its digest are found to be right."""
     with _Opened(path) as file:

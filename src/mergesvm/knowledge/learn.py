@@ -188,7 +188,7 @@ def _pieces(batches: Iterable[tuple[Batch, float]], layout: Layout, terms: _Term
             signature = terms.signature(layout, batch.labels.kind)
             check_memory(len(batch.labels.classes), signature)
             if signature.mapped:
-                terms.features.check_rows(batch.rows)
+                terms.features.check_rows(batch.rows, layout.names)
             preferred = terms.anchor if ledger is None else ledger.anchor
             if preferred is None and signature.mapped:
                 preferred = terms.features.middle

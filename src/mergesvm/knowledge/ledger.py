@@ -100,5 +100,5 @@ def check_memory(n_classes: int, signature: Signature) -> None:
         )
 
 
-MEMORY_SHARE = 0.8
-"""How much of the memory of the machine sums may take: something has to be left for solving, and for others."""
+MEMORY_SHARE = 0.6
+"""How much of the memory of the machine sums may take: something has to be left for solving, and for saving them."""
