@@ -112,7 +112,7 @@ WRONG = {
     "masked": (np.ma.masked_array(np.eye(2), [[0, 0], [1, 0]]), r"NaN: row 1, column 0\."),
     "sparse vector": (sparse.coo_array(np.ones(3)), "Expected 2D array"),
     "beyond any float": (np.array([[10**400]], dtype=object), "row 0, column 0"),
-    "far too wide": (sparse.csr_array((3, 10**6)), "takes 16,000 GB, and this machine has"),
+    "far too wide": (sparse.csr_array((3, 10**6)), "takes 16,000.0 GB, and this machine has"),
     "a string": ("data.csv", "Expected 2D array"),
     "nothing": (None, "Expected 2D array"),
 }

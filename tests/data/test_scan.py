@@ -293,7 +293,7 @@ def test_columns_that_a_later_file_lacks_are_named_with_it(tmp_path):
         ({"features": ["a", "y"]}, "cannot be a feature as well"),
         ({"features": ["a", "b"]}, "there is no column 'b'"),
         ({"weight": "w"}, "there is no column 'w'"),
-        ({"like": 3}, "like has to be knowledge or a model"),
+        ({"like": 3}, "like has to be knowledge, a model or a frozen feature map"),
         ({"label": 3}, "name of a column"),
     ],
 )

@@ -66,7 +66,8 @@ def forge(
     change(fields, held)
     text = json.dumps(fields) if text is None else text
     arrays = {name: np.ascontiguousarray(array) for name, array in held.items()}
-    given = {"format": "1", "kind": f"mergesvm {of}", "header": text, "sha256": container._digest(of, text, arrays)}
+    given = {"format": str(container.FORMAT), "kind": f"mergesvm {of}", "header": text}
+    given["sha256"] = container._digest(of, text, arrays)
     save_file(arrays, path, {name: value for name, value in (given | strings).items() if value is not None})
     return path
 
@@ -274,8 +275,8 @@ def test_files_of_format_1_can_be_read_for_ever(tmp_path):
     check_frozen(tmp_path)
 
 
-def test_files_of_format_1_can_be_read_once_there_is_a_format_2(tmp_path, monkeypatch):
-    monkeypatch.setattr(container, "FORMAT", 2)
+def test_files_of_format_1_can_be_read_once_there_is_another_format(tmp_path, monkeypatch):
+    monkeypatch.setattr(container, "FORMAT", container.FORMAT + 1)
     check_frozen(tmp_path)
 
 
@@ -326,7 +327,7 @@ def test_a_format_that_never_was_is_foreign(number, stored):
         ms.Knowledge.load(forge(stored, "knowledge", format=number))
 
 
-@pytest.mark.parametrize("number", ["3", "99999999"])
+@pytest.mark.parametrize("number", [str(container.FORMAT + 1), "99999999"])
 def test_a_newer_format_asks_for_an_upgrade(number, stored):
     with pytest.raises(errors.NewerFormatError, match=f"format {number}.*Upgrade"):
         ms.Knowledge.load(forge(stored, "knowledge", format=number))

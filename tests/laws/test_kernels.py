@@ -9,7 +9,8 @@ from scipy import sparse
 from mergesvm.data import Batch, SparseRows
 from mergesvm.engines import Threads
 from mergesvm.knowledge.loading import load_kernels
-from mergesvm.knowledge.narrow import narrow_sums
+from mergesvm.knowledge.narrow import mirror, narrow_sums
+from mergesvm.knowledge.running import RunningSums
 from mergesvm.knowledge.scatter import multiplied_sums, scattered_sums
 from mergesvm.knowledge.wide import wide_sums
 
@@ -19,8 +20,11 @@ def narrow(batch, anchor, workers):
 
 
 def wide(batch, anchor, workers, precision="float64", kernels=None):
-    groups, n_groups = batch.labels.codes, len(batch.labels.classes)
-    return wide_sums(batch, groups, n_groups, anchor, Threads(workers), precision, kernels)
+    running = RunningSums(len(anchor))
+    wide_sums(batch, running.room_for(batch.labels.classes), anchor, Threads(workers), precision, kernels)
+    for gram in running.grams:
+        mirror(gram)  # what is right in the upper triangle only
+    return np.array(running.totals), running.grams
 
 
 def compact(batch, anchor, workers, precision="float64"):

@@ -187,8 +187,9 @@ class _System:
         certain = CERTAIN[knowledge.precision] * (weights @ np.abs(knowledge.sums))
         telling = np.flatnonzero(lost & (np.abs(right).max(axis=0) > certain))
         gram[lost], gram[:, lost], right[:, lost] = 0.0, 0.0, 0.0
-        if len(telling):
-            names = None if knowledge.signature.mapped else knowledge.signature.names
+        # Of a thousand features that a map has drawn, one that hardly varies among these classes is no loss.
+        if len(telling) and not knowledge.signature.mapped:
+            names = knowledge.signature.names
             feature = telling[0] if names is None else repr(names[telling[0]])
             warnings.warn(
                 f"Feature {feature} has lost its digits to rounding and is left out ({len(telling)} such in all): it "
