@@ -238,11 +238,14 @@ def open_any(path: Path) -> Any:
 def features_from(given: str | None, like: Any = None) -> FeatureMap:
     """A map by its name, or that of a file: a map, or knowledge or a model learned with one; else that of ``like``."""
     if given is None:
-        return getattr(getattr(like, "signature", None), "features", Identity())
-    if is_map_name(given) and not Path(given).suffix:
+        return like if isinstance(like, FeatureMap) else like.signature.features if like is not None else Identity()
+    if is_map_name(given):
         return as_map(given)
     content = open_any(Path(given))
-    return content if isinstance(content, FeatureMap) else content.signature.features
+    found: FeatureMap = content if isinstance(content, FeatureMap) else content.signature.features
+    if isinstance(found, Identity):
+        raise ParameterError(f"{given} was learned without a feature map. Leave --features out, or use --like.")
+    return found
 
 
 def has_layout(mapping: FeatureMap) -> bool:

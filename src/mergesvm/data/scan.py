@@ -93,6 +93,10 @@ def scan(
     if features is not None and isinstance(features, str):
         features = [features]
     expected = None if like is None else _layout_of(like)
+    if expected is not None and expected.names is not None and (features is not None or categories):
+        raise ParameterError(
+            "like says which columns there are, and their categories: leave features and categories out."
+        )
     declared = categories if isinstance(categories, str) else _declared(categories or {})
     terms = Terms(
         label,

@@ -245,13 +245,12 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         knowledge = None if reset else self.knowledge_
         labels = column_or_1d(y, warn=True, dtype=None) if getattr(y, "ndim", 1) == 2 else y
-        rows.names = None  # what scikit-learn takes for names counts, and is passed below
+        rows.names = None if names is None else tuple(names)  # what scikit-learn takes for names counts
         return learn(
             rows,
             labels,
             sample_weight,
             features=self._map().freeze(rows, labels) if knowledge is None else knowledge.features,
-            feature_names=None if names is None else list(names),
             per_class=self.per_class,
             class_weight=self._pooled_weights(),
             anchor=None if knowledge is None else knowledge.anchor,

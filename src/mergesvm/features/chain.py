@@ -121,4 +121,4 @@ class Chain(FeatureMap):
 def _after(stage: DrawnMap, pilot: Pilot) -> Pilot:
     """The pilot sample as a map gives it."""
     rows = stage.mapped(DenseRows(pilot.rows)).astype(np.float64)
-    return replace(pilot, rows=rows, layout=Layout(stage.width), sparse=False)
+    return replace(pilot, rows=rows, layout=Layout(stage.width), sparse=False, features=True)

@@ -237,7 +237,7 @@ class DrawnMap(FeatureMap):
     def _whole(self, name: str, least: int) -> None:
         value = getattr(self, name)
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < LARGEST:
-            raise ParameterError(f"{name} has to be a whole number of at least {least}, not {value!r}.")
+            raise ParameterError(f"{name} has to be a whole number from {least} to {LARGEST - 1:,}, not {value!r}.")
         object.__setattr__(self, name, int(value))
 
     def _choice(self, name: str, choices: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.data import spans
 from mergesvm.features.distance import mean_squared_distance
 from mergesvm.features.drawn import Arrays, DrawnMap
 from mergesvm.features.fields import check_fields, draw_fields, spread_within
@@ -104,10 +105,8 @@ def _independent(inputs: int, count: int, generator: np.random.Generator) -> NDA
 
 def _orthogonal(inputs: int, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
     """Columns that are orthogonal in sets of as many as there are inputs, each as long as a normal vector."""
-    sets = []
-    for _ in range(-(-count // inputs)):
-        basis, triangle = np.linalg.qr(generator.standard_normal((inputs, inputs)))
-        sets.append(basis * np.sign(triangle.diagonal()))
-    lengths = np.sqrt(generator.chisquare(inputs, count))
-    directions: NDArray[np.float64] = np.concatenate(sets, axis=1)[:, :count] * lengths
-    return directions
+    directions = np.empty((inputs, count))
+    for left, right in spans(count, inputs):
+        basis, triangle = np.linalg.qr(generator.standard_normal((inputs, right - left)))
+        directions[:, left:right] = basis * np.sign(triangle.diagonal())
+    return directions * np.sqrt(generator.chisquare(inputs, count))

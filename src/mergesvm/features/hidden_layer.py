@@ -95,7 +95,9 @@ class HiddenLayer(DrawnMap):
         usual, shift = BEFORE[self.activation]
         spread = usual if self.spread is None else self.spread
         deviation = (pilot.rows @ drawn).std(axis=0)
-        typical = np.sqrt(np.mean(deviation**2)) or 1.0
+        typical = np.sqrt(np.mean(deviation**2))
+        if typical <= 1e-9 * np.sqrt(inputs):  # scaled columns vary by about 1, unless all are constant
+            typical = 1.0
         # Units that look at all columns may differ in how much they vary; those with fields of their own may not.
         raw = typical if mask is None else np.maximum(deviation, typical / 3)
         return {

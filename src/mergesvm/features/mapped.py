@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data import Rows
+from mergesvm.data import Rows, spans
+from mergesvm.data.rows import BLOCK_BYTES
 from mergesvm.features.map import FeatureMap
 
 
@@ -29,6 +32,10 @@ class MappedRows(Rows):
         out = np.empty((stop - start, self.width), dtype=self.features.dtype)
         self.features.map_block(self.rows.block(start, stop), out)
         return out
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """Spans of rows that are small both before and after they are mapped."""
+        return spans(self.n_rows, max(256, BLOCK_BYTES // (8 * max(self.width, self.rows.width))))
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
         """Row, column and value of the first NaN or infinity of the rows before they are mapped."""

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from mergesvm.errors import ParameterError
@@ -74,10 +75,11 @@ def as_map(features: Any, n_features: int | None = None, seed: int | None = None
 def is_map_name(text: str) -> bool:
     """Whether a text asks for a map by name, and is not the name of a file.
 
-    >>> is_map_name("patches:64+nystroem:2000"), is_map_name("plan.features")
+    >>> is_map_name("patches:64+nystroem:2000,detail=0.25"), is_map_name("plan.features")
     (True, False)
     """
-    return text.partition("+")[0].partition(":")[0].strip() in {"identity", *drawn_classes()} or ":" in text
+    word = text.partition("+")[0].partition(":")[0].strip()
+    return word in {"identity", *drawn_classes()} or (":" in text and not Path(text).exists())
 
 
 def _stage(text: str, n_features: int | None, seed: int | None) -> DrawnMap:
@@ -91,15 +93,20 @@ def _stage(text: str, n_features: int | None, seed: int | None) -> DrawnMap:
     kind = kinds[name]
     allowed = kind.parameter_names()
     given: dict[str, Any] = {} if seed is None else {"seed": seed}
+    seen: set[str] = set()
     parts = [part.strip() for part in rest.split(",")] if colon else []
     size: Any = kind.default_size if n_features is None else n_features
     for index, part in enumerate(parts):
         parameter, equals, value = part.partition("=")
         if not equals and index == 0:
             size = _value(part)
+            seen.add(allowed[0])
         elif not equals or parameter.strip() not in allowed:
             raise ParameterError(f"{name} has no parameter {part!r}. It has: {', '.join(allowed)}.")
+        elif parameter.strip() in seen:
+            raise ParameterError(f"{name} is given {parameter.strip()!r} twice.")
         else:
+            seen.add(parameter.strip())
             given[parameter.strip()] = _value(value.strip())
     given.setdefault(allowed[0], size)
     return kind(**given)
@@ -116,4 +123,5 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     sides = text.split("x")
-    return tuple(map(int, sides)) if len(sides) > 1 and all(side.isdecimal() for side in sides) else text
+    shape = len(sides) > 1 and all(side.isdecimal() and len(side) < 10 for side in sides)
+    return tuple(map(int, sides)) if shape else text

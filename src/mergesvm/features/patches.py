@@ -29,7 +29,7 @@ CHUNK_BYTES = 2**20
 """The responses to be rectified and pooled at one time, which have to stay in the cache."""
 
 MOST_VALUES = 2**26
-"""An image may have so many values in all its patches together."""
+"""An image may have so many values in all its patches together, and so many responses to them."""
 
 SCRATCH = Scratch()
 
@@ -103,12 +103,14 @@ class Patches(DrawnMap):
         """Filters times regions, twice that if responses are split."""
         image = self.padded(inputs)
         lines, places = image.places(self.size)
+        if 4 * self.padding > image.height + image.width:
+            raise ParameterError(f"padding of {self.padding} pixels is more than the images have. Take less.")
         if min(lines, places) < self.pooling:
             raise ParameterError(
                 f"Padded images of {image.height} x {image.width} pixels have {lines} x {places} patches of side "
                 f"{self.size}, too few for {self.pooling} x {self.pooling} regions. Take a smaller size or pooling."
             )
-        if lines * places * self.size**2 * image.channels > MOST_VALUES:
+        if lines * places * max(self.size**2 * image.channels, self.n_filters) > MOST_VALUES:
             raise ParameterError(
                 f"Images of {image.height} x {image.width} pixels have too many patches of side {self.size} to be "
                 f"looked at together. Make the images, or the patches, smaller."

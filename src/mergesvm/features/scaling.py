@@ -25,8 +25,8 @@ def find_scaling(pilot: Pilot, how: str) -> Scaling:
 
     "whole" divides all columns by one number, the root of their mean variance; "columns" each by its own standard
     deviation; "range" each by the range of its values, which does not blow up what is rare; "none" leaves rows as they
-    are. "auto" is "whole" for columns that seem to be of one unit, and "columns" for others. Sparse rows are not
-    centred.
+    are. "auto" is "whole" for columns that seem to be of one unit, as those of a map are, and "columns" for others.
+    Sparse rows are not centred.
 
     >>> find_scaling(Pilot.of([[0.0, 10.0], [2.0, 30.0]]), "columns")
     Scaling(centre=array([ 1., 20.]), scale=array([ 1., 10.]))
@@ -36,12 +36,12 @@ def find_scaling(pilot: Pilot, how: str) -> Scaling:
         return Scaling(np.zeros(width), np.ones(width))
     centre = np.zeros(width) if pilot.sparse else pilot.rows.mean(axis=0)
     spread = pilot.rows.std(axis=0)
-    if how == "whole" or (how == "auto" and _of_one_unit(pilot.rows)):
+    if how == "whole" or (how == "auto" and (pilot.features or _of_one_unit(pilot.rows))):
         scale = np.full(width, np.sqrt(np.mean(spread**2)))
     else:
         scale = np.ptp(pilot.rows, axis=0) if how == "range" else spread
     # A column that does not vary, but for rounding, has no scale.
-    constant = scale <= 1e-12 * np.abs(pilot.rows).max(axis=0)
+    constant = scale <= (1e-5 if pilot.features else 1e-12) * np.abs(pilot.rows).max(axis=0)
     return Scaling(centre, np.where(constant | (scale == 0), 1.0, scale))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mergesvm.data import Layout
-from mergesvm.errors import ParameterError
+from mergesvm.data import Layout, Rows
+from mergesvm.errors import FeatureMapError, ParameterError
 from mergesvm.features.map import FeatureMap
 from mergesvm.features.projection import dense
 
@@ -42,6 +42,7 @@ class Wrapped(FeatureMap):
     kind: ClassVar[str] = "wrapped"
 
     transformer: Any
+    _fingerprint: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not hasattr(self.transformer, "transform") or not hasattr(self.transformer, "n_features_in_"):
@@ -49,6 +50,7 @@ class Wrapped(FeatureMap):
                 f"Only a fitted transformer can be wrapped: {self.transformer!r} has no transform, or no "
                 f"n_features_in_. Call its fit first."
             )
+        object.__setattr__(self, "_fingerprint", str(joblib.hash(self.transformer)))
 
     @property
     def frozen(self) -> bool:
@@ -61,11 +63,9 @@ class Wrapped(FeatureMap):
         names = getattr(self.transformer, "feature_names_in_", None)
         return Layout(int(self.transformer.n_features_in_), None if names is None else tuple(map(str, names)))
 
-    @cached_property
-    def _sample(self) -> NDArray[Any]:
-        return dense(self._transformed(np.zeros((1, self.layout.width))))
-
     def _transformed(self, rows: Any) -> Any:
+        if rows.dtype.kind != "f":
+            rows = rows.astype(np.float64)  # squares of whole numbers may not fit into them
         if self.layout.names is not None and not sparse.issparse(rows):
             import pandas as pd
 
@@ -73,20 +73,29 @@ class Wrapped(FeatureMap):
         mapped = self.transformer.transform(rows)
         return mapped if sparse.issparse(mapped) else np.asarray(mapped)
 
-    @property
+    @cached_property
     def width(self) -> int:
         """How many features a row becomes."""
-        return int(self._sample.shape[1])
+        try:
+            return len(self.transformer.get_feature_names_out())
+        except (AttributeError, ValueError, NotImplementedError):
+            return int(self._transformed(np.zeros((1, self.layout.width))).shape[1])
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float32 if the transformer gives that, else float64."""
-        return np.dtype(np.float32 if self._sample.dtype == np.float32 else np.float64)
+        """The type of mapped rows."""
+        return np.dtype(np.float64)
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """A hash of the transformer and all it has learned."""
-        return str(joblib.hash(self.transformer))
+        return self._fingerprint
+
+    def check_rows(self, rows: Rows, names: tuple[str, ...] | None = None) -> None:
+        """Raise an error if these are not rows for the transformer, or it is no longer the one that was wrapped."""
+        super().check_rows(rows, names)
+        if joblib.hash(self.transformer) != self._fingerprint:
+            raise FeatureMapError(f"{self.transformer!r} was fitted again after it was wrapped. Wrap it once more.")
 
     def freeze(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """The map itself."""

@@ -89,17 +89,17 @@ def learn(
         raise FormError(
             "class_weight is chosen when solving, unless per_class=False. Leave it out here, or learn the pooled form."
         )
-    mapping = frozen_map(features, X, y)
-    if precision is None:
-        precision = "float64" if isinstance(mapping, Identity) else mapping.dtype.name
-    terms = _Terms(mapping, per_class, _fixed_weights(class_weight or {}), precision, Threads(n_jobs), anchor)
+    engine, weights = Threads(n_jobs), _fixed_weights(class_weight or {})
     if isinstance(X, Scan):
         if y is not None or sample_weight is not None or feature_names is not None:
             raise ParameterError("A scan has labels, weights and names of its own: leave y and the others out.")
+        terms = _Terms.of(frozen_map(features, X), per_class, weights, precision, engine, anchor)
         return _learn_stream(X, terms, progress)
     batch = Batch.of(X, y, sample_weight)
-    names = _names(batch.rows.names, feature_names, batch.rows.width)
-    whole = merge_stream(_pieces([(batch, 1.0)], Layout(batch.rows.width, names), terms))
+    layout = Layout(batch.rows.width, _names(batch.rows.names, feature_names, batch.rows.width))
+    batch.rows.names = layout.names
+    terms = _Terms.of(frozen_map(features, batch.rows, y), per_class, weights, precision, engine, anchor)
+    whole = merge_stream(_pieces([(batch, 1.0)], layout, terms))
     assert whole is not None
     return whole
 
@@ -129,6 +129,20 @@ class _Terms:
     precision: str
     engine: Threads
     anchor: Any
+
+    @classmethod
+    def of(
+        cls,
+        features: FeatureMap,
+        per_class: bool,
+        weights: dict[Label, float],
+        precision: str | None,
+        engine: Threads,
+        anchor: Any,
+    ) -> _Terms:
+        """Terms on which products are of the precision of the map, if none is given."""
+        usual = "float64" if isinstance(features, Identity) else features.dtype.name
+        return cls(features, per_class, weights, precision or usual, engine, anchor)
 
     def signature(self, layout: Layout, kind: str | None = None) -> Signature:
         weights = tuple(sorted(self.class_weights.items(), key=repr))
@@ -196,6 +210,8 @@ def _pieces(batches: Iterable[tuple[Batch, float]], layout: Layout, terms: _Term
                 replace(batch, rows=MappedRows(batch.rows, terms.features)) if signature.mapped else batch,
                 None if preferred is None else as_point(preferred, signature.width),
             )
+            if signature.mapped and terms.precision == "float32":
+                point = point.astype(np.float32).astype(np.float64)  # so that what is subtracted is what is recorded
             if ledger is None or (point != ledger.anchor).any():
                 if ledger is not None:
                     yield ledger.knowledge()

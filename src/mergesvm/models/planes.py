@@ -178,7 +178,7 @@ class Planes(ABC):
                     np.matmul(near, planes, out=out)
                     out += self._offsets
 
-        blocks = list(spans(rows.n_rows, max(256, BLOCK_BYTES // (8 * width))))
+        blocks = list(spans(rows.n_rows, max(64, BLOCK_BYTES // (8 * max(width, inputs)))))
         small = rows.n_rows * width * (len(self.coef_) + (inputs if self.signature.mapped else 0)) < SMALL
         (Threads(1) if small else Threads()).map(run, blocks)
         if not np.isfinite(scores).all():

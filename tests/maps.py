@@ -1,0 +1,139 @@
+"""Maps of every kind, and rows that all of them take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import MaxAbsScaler
+
+from mergesvm.features import Chain, FeatureMap, Fourier, HiddenLayer, Identity, Nystroem, Patches, Wrapped
+from mergesvm.features.drawn import DrawnMap
+
+PRECISIONS = ("float64", "float32")
+
+
+def rows(n_rows=240, seed=0):
+    """Images of 6 x 6 grey or 4 x 3 coloured pixels, many of them blank, of numbers that text holds exactly."""
+    generator = np.random.default_rng(seed)
+    y = generator.integers(0, 3, n_rows)
+    shapes = np.random.default_rng(1).normal(scale=0.7, size=(3, 36))
+    X = np.round(np.maximum(shapes[y] + generator.normal(size=(n_rows, 36)), 0), 3)
+    return X, np.array(["cat", "dog", "fox"])[y]
+
+
+X, Y = rows()
+WEIGHTS = np.random.default_rng(2).choice([0.0, 0.5, 1.0, 3.0], len(X))
+NAMES = [f"pixel {index}" for index in range(36)]
+
+COLOURED = (4, 3, 3)
+
+EXAMPLES: dict[str, tuple[FeatureMap, ...]] = {
+    "identity": (Identity(),),
+    "hidden": (
+        HiddenLayer(12),
+        HiddenLayer(9, activation="tanh", weights="uniform", fields="columns", scaling="columns"),
+        HiddenLayer(10, activation="relu", weights="constrained", fields="rectangles", image=COLOURED, seed=5),
+        HiddenLayer(40, activation="sigmoid", spread=0.7, scaling="none"),
+        HiddenLayer(7, activation="sine", fields="rectangles", scaling="range"),
+        HiddenLayer(6, activation="absolute", weights="constrained", scaling="whole"),
+        HiddenLayer(5, activation="square"),
+    ),
+    "fourier": (
+        Fourier(12),
+        Fourier(50, gamma=0.05, orthogonal=False, scaling="none"),
+        Fourier(9, detail=4.0, fields="rectangles", image=COLOURED, seed=3),
+        Fourier(8, fields="columns", scaling="columns"),
+        Fourier(1, scaling="range"),
+    ),
+    "nystroem": (
+        Nystroem(12),
+        Nystroem(10, kernel="polynomial", degree=2, scaling="columns"),
+        Nystroem(8, gamma=0.2, scaling="none", seed=2),
+        Nystroem(1, kernel="polynomial", detail=0.5, scaling="range"),
+    ),
+    "patches": (
+        Patches(5, size=3, pooling=2),
+        Patches(3, size=2, padding=0, pooling=1, filters="random", rectify="split", whitening=None, image=COLOURED),
+        Patches(4, size=3, padding=1, pooling=3, rectify="absolute", scaling="columns", seed=4),
+        Patches(2, size=1, padding=3, pooling=2, image=(2, 6, 3), scaling="none"),
+    ),
+    "chain": (
+        Chain([Patches(4, size=3, pooling=2), Fourier(12, seed=1)]),
+        Chain([Patches(3, size=2, pooling=2, image=COLOURED), Nystroem(9, detail=0.25)]),
+        Chain([HiddenLayer(16, weights="constrained"), HiddenLayer(9, fields="rectangles"), Fourier(4), Nystroem(5)]),
+    ),
+    "wrapped": (Wrapped(PCA(5, random_state=0).fit(X)), Wrapped(MaxAbsScaler().fit(X))),
+}
+"""Of every kind of map, some with different parameters."""
+
+VARIED: dict[str, tuple[DrawnMap, dict[str, Any]]] = {
+    "hidden": (
+        HiddenLayer(6, fields="rectangles"),
+        {
+            "n_features": 7,
+            "activation": "tanh",
+            "weights": "constrained",
+            "spread": 0.9,
+            "fields": "columns",
+            "image": (4, 9),
+        },
+    ),
+    "fourier": (
+        Fourier(6, fields="rectangles"),
+        {
+            "n_features": 7,
+            "gamma": 0.3,
+            "detail": 2.0,
+            "orthogonal": False,
+            "fields": None,
+            "image": (4, 9),
+        },
+    ),
+    "nystroem": (
+        Nystroem(6),
+        {"landmarks": 7, "kernel": "polynomial", "gamma": 0.3, "detail": 2.0, "degree": 2},
+    ),
+    "patches": (
+        Patches(4, size=3, pooling=2),
+        {
+            "n_filters": 5,
+            "size": 2,
+            "padding": 1,
+            "pooling": 1,
+            "filters": "random",
+            "rectify": "absolute",
+            "whitening": None,
+            "image": COLOURED,
+        },
+    ),
+}
+"""Of every kind of map that is drawn, one, and another value for each of its parameters."""
+
+SHARED = {"seed": 1, "scaling": "columns", "precision": "float64"}
+"""Another value for each of the parameters that all drawn maps have."""
+
+
+def stages(features):
+    """The maps of a chain, or the map alone."""
+    return features.stages if isinstance(features, Chain) else (features,)
+
+
+def changed(features, **parameters):
+    """The same map, or chain of maps, with other parameters; those that are not drawn have none."""
+    if isinstance(features, Chain):
+        return Chain([replace(stage, **parameters) for stage in features.stages])
+    return replace(features, **parameters) if isinstance(features, DrawnMap) else features
+
+
+@cache
+def frozen(features, precision="float64"):
+    """The map of this precision, frozen on the rows above."""
+    return changed(features, precision=precision).freeze(X, Y)
+
+
+ALL = tuple(features for maps in EXAMPLES.values() for features in maps)
+DRAWN = tuple(features for features in ALL if isinstance(features, (DrawnMap, Chain)))
