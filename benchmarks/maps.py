@@ -197,9 +197,7 @@ def rate(rounds: int = 3) -> None:
     """The share of the machine's rate at which learning runs: one product to map, one to sum, and nothing else."""
     X, y, *_ = datasets.mnist(datasets.folder(ARGUMENTS.data))
     ms.load_kernels()
-    table = Table(
-        "features", "precision", "best s", "at the rate of gemm and syrk", "share", title="Learning, 60,000 x 784"
-    )
+    table = Table("features", "precision", "best s", "by gemm and syrk", "share", title="Learning, 60,000 x 784")
     for width in (1000, 4000):
         for precision in ("float32", "float64"):
             layer = HiddenLayer(width, activation="relu", precision=precision).freeze(X)

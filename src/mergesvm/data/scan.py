@@ -93,11 +93,9 @@ def scan(
     if features is not None and isinstance(features, str):
         features = [features]
     expected = None if like is None else _layout_of(like)
-    if expected is not None and expected.names is not None and (features is not None or categories):
-        raise ParameterError(
-            "like says which columns there are, and their categories: leave features and categories out."
-        )
     declared = categories if isinstance(categories, str) else _declared(categories or {})
+    if expected is not None and expected.names is not None:
+        _check_alike(expected, features, declared)
     terms = Terms(
         label,
         None if features is None else tuple(features),
@@ -130,6 +128,19 @@ def _layout_of(like: Any) -> Layout:
     if not isinstance(layout, Layout):
         raise ParameterError(f"like has to be knowledge, a model or a frozen feature map, not {type(like).__name__}.")
     return layout
+
+
+def _check_alike(layout: Layout, features: Iterable[str] | None, declared: Mapping[str, Any] | str) -> None:
+    """Raise an error if other columns or categories are asked for than an earlier piece has."""
+    categories = dict(layout.categories)
+    encoded = {f"{column}={value}" for column, values in layout.categories for value in values}
+    columns = {*categories, *(name for name in layout.names or () if name not in encoded)}
+    if features is not None and set(features) != columns:
+        raise ParameterError(
+            f"features are {', '.join(features)}, but like has {', '.join(sorted(columns))}. Leave features out."
+        )
+    if not isinstance(declared, str) and any(categories.get(name) != values for name, values in declared.items()):
+        raise ParameterError("categories are other than those that like has. Leave categories out.")
 
 
 def _open(files: list[File], terms: Terms, kind: str | None) -> list[Reader]:
