@@ -18,17 +18,39 @@ import mergesvm as ms
 from mergesvm import MergeSVC
 from reference import blobs
 
+LINEAR = [
+    MergeSVC(),
+    MergeSVC(multiclass="ovo"),
+    MergeSVC(class_weight="complement", standardize=True),
+    MergeSVC(penalize_intercept=False, per_class=False),
+]
+MAPPED = [
+    MergeSVC(features="hidden", n_features=50, random_state=0),
+    MergeSVC(features="fourier", n_features=50, random_state=0),
+    MergeSVC(features="nystroem:5,precision=float64", random_state=0),
+]
 
-@parametrize_with_checks(
-    [
-        MergeSVC(),
-        MergeSVC(multiclass="ovo"),
-        MergeSVC(class_weight="complement", standardize=True),
-        MergeSVC(penalize_intercept=False, per_class=False),
-    ]
-)
+
+@parametrize_with_checks(LINEAR)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+def apart_from_the_sample(estimator):
+    """What cannot be true of a map that is drawn from the rows at hand, each of which counts once in that."""
+    drawn = "weights count when rows are summed, not when a map is drawn from a sample of them"
+    few = "there cannot be more landmarks than rows, which is said, but not in words that are looked for"
+    return {
+        "check_sample_weight_equivalence_on_dense_data": drawn,
+        "check_sample_weight_equivalence_on_sparse_data": drawn,
+        **({"check_fit2d_1sample": few} if "nystroem" in estimator.features else {}),
+    }
+
+
+@parametrize_with_checks(MAPPED, expected_failed_checks=apart_from_the_sample)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_accepts_it_with_a_map(estimator, check):
     check(estimator)
 
 
@@ -288,3 +310,137 @@ def test_a_pooled_machine_waits_with_new_parameters_as_well(data):
     weights = {0: 1.0, 1: 5.0, 2: 0.5}
     machine = MergeSVC(per_class=False, class_weight=weights).partial_fit(X, y).set_params(class_weight=None)
     assert_same_model(machine, MergeSVC(class_weight=weights).fit(X, y), X)
+
+
+# With feature maps.
+
+SPECS = ["hidden:30", "fourier:30", "nystroem:30", "hidden:20+nystroem:15"]
+each_spec = pytest.mark.parametrize(
+    "spec", [f"{s.replace('+', ',precision=float64+')},precision=float64" for s in SPECS]
+)
+
+
+@each_spec
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
+def test_a_machine_with_a_map_learns_in_slices_forgets_and_merges(data, spec, multiclass):
+    X, y = data
+    plan = ms.features.as_map(spec, seed=3).freeze(X, y)
+    whole = MergeSVC(multiclass=multiclass, features=plan).fit(X, y)
+    assert whole.features_ == plan
+    assert whole.n_features_in_ == 5
+    assert whole.coef_.shape[1] == plan.width
+    assert_same_model(whole, MergeSVC(multiclass=multiclass, features=spec, random_state=3).fit(X, y), X)
+    sliced = MergeSVC(multiclass=multiclass, features=plan)
+    for part in np.array_split(np.argsort(y), 7):
+        sliced.partial_fit(X[part], y[part])
+    assert_same_model(sliced, whole, X)
+    halves = [MergeSVC(multiclass=multiclass, features=plan).fit(X[i::2], y[i::2]) for i in range(2)]
+    assert_same_model(halves[0] + halves[1], whole, X)
+    assert_same_model(sum(halves), whole, X)
+    assert_same_model(whole.forget(X[1::2], y[1::2]), halves[0], X)
+    assert_same_model(whole.merge(halves[1].knowledge_), sliced, X)
+
+
+@each_spec
+def test_a_map_is_frozen_on_the_first_rows_without_a_warning_and_kept(data, spec):
+    X, y = data
+    machine = MergeSVC(features=spec, random_state=1).partial_fit(X[:200], y[:200])
+    plan = machine.features_
+    assert plan == ms.features.as_map(spec, seed=1).freeze(X[:200], y[:200])
+    assert machine.partial_fit(X[200:] + 50, y[200:]).features_ == plan
+    machine.forget(X[200:] + 50, y[200:]).forget(X[:200], y[:200])
+    assert machine.features_ == plan
+    assert_same_model(machine.partial_fit(X, y), MergeSVC(features=plan).fit(X, y), X)
+    assert machine.fit(X[300:], y[300:]).features_ != plan
+
+
+@each_spec
+def test_a_machine_with_a_map_is_copied_pickled_and_resolved(data, spec):
+    X, y = data
+    plan = ms.features.as_map(spec).freeze(X, y)
+    for features in (spec, plan):
+        machine = MergeSVC(features=features, random_state=2).fit(X, y)
+        again = pickle.loads(pickle.dumps(machine))
+        np.testing.assert_array_equal(again.decision_function(X), machine.decision_function(X))
+        assert again.features_ == machine.features_
+        copied = clone(machine)
+        assert not hasattr(copied, "knowledge_")
+        assert copied.get_params() == machine.get_params()
+        assert_same_model(copied.fit(X, y), machine, X)
+        assert_same_model(again.resolve(C=9.0), MergeSVC(C=9.0, features=machine.features_).fit(X, y), X)
+        with pytest.raises(ms.errors.ParameterError, match="'features' cannot be changed without data"):
+            machine.resolve(features=None)
+
+
+def test_machines_with_different_maps_do_not_merge_and_both_are_named(data):
+    X, y = data
+    found = [
+        MergeSVC(features=features, n_features=20, random_state=seed).fit(X, y)
+        for features, seed in (("hidden", 0), ("hidden", 1), ("fourier", 0), (None, None))
+    ]
+    for place, one in enumerate(found):
+        before = one.decision_function(X)
+        for other in found[:place] + found[place + 1 :]:
+            for use in (lambda one=one, other=other: one + other, lambda one=one, other=other: one.merge(other)):
+                with pytest.raises(ms.errors.SignatureError) as caught:
+                    use()
+                assert str(one.features_) in str(caught.value)
+                assert str(other.features_) in str(caught.value)
+        np.testing.assert_array_equal(one.decision_function(X), before)
+
+
+def test_the_size_of_a_map_can_be_searched(data):
+    X, _ = data
+    rings = (np.hypot(*(X[:, :2] - X[:, :2].mean(axis=0)).T) > 2).astype(int)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), MergeSVC(features="fourier", random_state=0)),
+        {"mergesvc__n_features": [2, 100], "mergesvc__features": ["fourier", "hidden"]},
+        cv=3,
+    ).fit(X, rings)
+    assert search.best_params_["mergesvc__n_features"] == 100
+    assert search.best_score_ > cross_val_score(MergeSVC(standardize=True), X, rings, cv=3).mean() + 0.1
+    assert search.best_estimator_[-1].coef_.shape == (1, 100)
+
+
+def test_a_seed_may_come_in_any_manner(data):
+    X, y = data
+    one = MergeSVC(features="fourier", n_features=10, random_state=np.random.RandomState(4)).fit(X, y)
+    other = MergeSVC(features="fourier", n_features=10, random_state=np.random.RandomState(4)).fit(X, y)
+    assert one.features_ == other.features_
+    assert MergeSVC(features="fourier", n_features=10).fit(X, y).features_ != one.features_
+    assert MergeSVC(features="fourier:10,seed=7", random_state=3).fit(X, y).features_.seed == 7
+    for bad in ("fourrier", "fourier:0", 3, ["fourier"]):
+        with pytest.raises(ms.errors.ParameterError):
+            MergeSVC(features=bad).fit(X, y)
+
+
+def test_names_of_columns_are_checked_against_those_of_a_map(data):
+    X, y = data
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    plan = ms.features.Fourier(20).freeze(frame)
+    machine = MergeSVC(features=plan).fit(frame, y)
+    assert machine.knowledge_.signature.names == tuple("abcde")
+    assert_same_model(machine, MergeSVC().merge(ms.learn(frame, y, features=plan)), frame)
+    with pytest.raises(ms.errors.DataError, match=r"Column 0 of X is named 'b', but .* was frozen with 'a' there"):
+        MergeSVC(features=plan).fit(frame[list("bacde")], y)
+    assert_same_model(MergeSVC(features=plan).fit(X, y), MergeSVC(features=plan).fit(pd.DataFrame(X), y), X)
+
+
+def test_a_failure_with_a_map_changes_nothing(data):
+    X, y = data
+    machine = MergeSVC(features="hidden", n_features=20, random_state=0).fit(X, y)
+    before = machine.decision_function(X)
+    bad = X[:9].copy()
+    bad[4, 2] = np.inf
+    for use in (
+        lambda: machine.partial_fit(bad, y[:9]),
+        lambda: machine.forget(bad, y[:9]),
+        lambda: machine.fit(bad, y[:9]),
+    ):
+        with pytest.raises(ms.errors.DataError, match="contains infinity: row 4, column 2"):
+            use()
+    with pytest.raises(ms.errors.DataError, match="contains infinity: row 4, column 2"):
+        machine.predict(bad)
+    with pytest.raises(ValueError, match="4 features"):
+        machine.partial_fit(X[:, :4], y)
+    np.testing.assert_array_equal(machine.decision_function(X), before)

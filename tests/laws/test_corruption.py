@@ -42,6 +42,7 @@ from mergesvm.cli.main import main
 from mergesvm.data.paths import find_files
 from mergesvm.data.reader import reader_classes, reader_for
 from mergesvm.errors import FileError, MergeSVMError
+from mergesvm.features import Chain, FeatureMap, Fourier, Nystroem, Patches
 from mergesvm.files import container
 from mergesvm.files.container import read_container, read_kind
 from mergesvm.knowledge.provenance import Origin
@@ -58,6 +59,7 @@ COLOURS = ["red", "green", "blue", "red"] * 6
 ANSWERS = ["no", "yes", "no", "maybe", "yes", "no"] * 4
 PIXELS = rng.integers(0, 256, size=(24, 2, 2), dtype=np.uint8)
 DIGITS = np.array([0, 1, 2, 1] * 6, dtype=np.uint8)
+IMAGES = rng.integers(0, 256, size=(24, 16), dtype=np.uint8)
 
 
 def table() -> pa.Table:
@@ -132,6 +134,24 @@ def write_model(path: Path) -> None:
     ms.solve(knowledge(), multiclass="ovo" if "pairs" in path.name else "ovr", class_weight="balanced").save(path)
 
 
+def plan(name: str) -> FeatureMap:
+    """A map of tiny images: of their patches, or of landmarks among them."""
+    wanted = Chain([Patches(3, size=2, padding=1, pooling=2), Fourier(6)]) if "chain" in name else Nystroem(5)
+    return wanted.freeze(IMAGES)
+
+
+def write_features(path: Path) -> None:
+    plan(path.name).save(path)
+
+
+def write_mapped(path: Path) -> None:
+    learned = ms.learn(IMAGES, ANSWERS, features=plan(path.name))
+    if path.suffix == ".knowledge":
+        (learned - ms.learn(IMAGES[:6], ANSWERS[:6], features=learned.features)).save(path)
+    else:
+        ms.solve(learned, multiclass="ovo" if "chain" in path.name else "ovr").save(path)
+
+
 # What is done with a file; every way to fail but an error of ours is a finding.
 
 
@@ -148,8 +168,9 @@ def use_data(path: Path, terms: dict[str, Any]) -> None:
 
 def use_sealed(path: Path, _: dict[str, Any]) -> None:
     """A file of ours whose digest is as it was made: it fails, or its content is the same to the last bit."""
-    original = read_container(path.with_name("pristine"), read_kind(path.with_name("pristine")))
-    (ms.Knowledge.load if original[0].fields.get("model") is None else ms.load_model)(path)
+    kind = read_kind(path.with_name("pristine"))
+    original = read_container(path.with_name("pristine"), kind)
+    {"knowledge": ms.Knowledge.load, "model": ms.load_model, "features": ms.features.load}[kind](path)
     header, arrays = read_container(path, read_kind(path))
     assert header.fields == original[0].fields, "another header"
     assert {k: v.tobytes() for k, v in arrays.items()} == {k: v.tobytes() for k, v in original[1].items()}, "arrays"
@@ -165,6 +186,18 @@ def use_forged_knowledge(path: Path, _: dict[str, Any]) -> None:
         use_model(ms.solve(loaded))
 
 
+def use_forged_features(path: Path, _: dict[str, Any]) -> None:
+    """A map whose digest was made to match: it fails when it is read, or maps rows as any other."""
+    loaded = ms.features.load(path)
+    repr(loaded), str(loaded), hash(loaded)
+    for rows in (np.zeros((2, loaded.layout.width)), np.full((3, loaded.layout.width), 1e3)):
+        mapped = loaded.transform(rows)
+        assert mapped.shape == (len(rows), loaded.width), "features of a wrong width"
+        assert np.isfinite(mapped).all(), "features that are not finite"
+    learned = ms.learn(rows, ANSWERS[:3], features=loaded)
+    assert all(np.isfinite(array).all() for array in learned.arrays()), "knowledge that is not finite"
+
+
 def use_forged_model(path: Path, _: dict[str, Any]) -> None:
     use_model(ms.load_model(path))
 
@@ -173,7 +206,7 @@ def use_model(model: Any) -> None:
     repr(model)
     assert np.isfinite(model.coef_).all(), "coefficients that are not finite"
     assert np.isfinite(model.intercept_).all(), "intercepts that are not finite"
-    rows = model.anchor_ + np.zeros((2, len(model.anchor_)))
+    rows = np.zeros((2, model.signature.inputs)) + (0.0 if model.signature.mapped else model.anchor_)
     assert set(model.predict(rows).tolist()) <= set(model.labels), "classes that are not known"
     assert np.isfinite(model.predict_proba(rows)).all(), "probabilities that are not finite"
 
@@ -238,16 +271,16 @@ def forge(pristine: Path, target: Path, random: np.random.Generator) -> None:
             values = random.choice(NUMBERS, size=places.shape)
             if array.dtype.kind == "i":
                 values = random.choice(np.array(HUGE, dtype=np.uint64), size=places.shape).view(np.int64)
-            array.reshape(-1)[places] = values
+            with np.errstate(all="ignore"):
+                array.reshape(-1)[places] = values
         elif how == 5:
             arrays[name] = array[..., None] if random.random() < 0.5 else array[:0]
         elif how == 6:
             arrays[name] = array.astype(random.choice(["<f4", "<i8", "<f8", "u1", "<i4"]))
         else:
             arrays[str(random.choice(["extra", "grams", "a" * 300]))] = arrays.pop(name)
-    with warnings.catch_warnings():
-        labels = {"format": "1", "kind": f"mergesvm {kind}", "header": text}
-        labels["sha256"] = container._digest(kind, text, arrays)
+    labels = {"format": str(container.FORMAT), "kind": f"mergesvm {kind}", "header": text}
+    labels["sha256"] = container._digest(kind, text, arrays)
     save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, target, labels)
 
 
@@ -336,6 +369,16 @@ KINDS: dict[str, Kind] = {
     "forged pooled knowledge": Kind("pooled.knowledge", write_knowledge, use_forged_knowledge, forged=True),
     "forged model": Kind("m.msvm", write_model, use_forged_model, forged=True),
     "forged model of pairs": Kind("pairs.msvm", write_model, use_forged_model, forged=True),
+    "features": Kind("f.features", write_features, use_sealed),
+    "features in a chain": Kind("chain.features", write_features, use_sealed),
+    "mapped knowledge": Kind("f.knowledge", write_mapped, use_sealed),
+    "mapped model": Kind("chain.msvm", write_mapped, use_sealed),
+    "forged features": Kind("f.features", write_features, use_forged_features, forged=True),
+    "forged features in a chain": Kind("chain.features", write_features, use_forged_features, forged=True),
+    "forged mapped knowledge": Kind("f.knowledge", write_mapped, use_forged_knowledge, forged=True),
+    "forged knowledge of a chain": Kind("chain.knowledge", write_mapped, use_forged_knowledge, forged=True),
+    "forged mapped model": Kind("f.msvm", write_mapped, use_forged_model, forged=True),
+    "forged model of a chain": Kind("chain.msvm", write_mapped, use_forged_model, forged=True),
 }
 
 

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from mergesvm.data import Batch, SparseRows
 from mergesvm.engines import Threads
+from mergesvm.features import Fourier
 from mergesvm.knowledge.loading import load_kernels
 from mergesvm.knowledge.narrow import mirror, narrow_sums
 from mergesvm.knowledge.running import RunningSums
@@ -19,9 +20,9 @@ def narrow(batch, anchor, workers):
     return narrow_sums(batch, batch.labels.codes, len(batch.labels.classes), anchor, Threads(workers), load_kernels())
 
 
-def wide(batch, anchor, workers, precision="float64", kernels=None):
+def wide(batch, anchor, workers, precision="float64", kernels=None, features=None):
     running = RunningSums(len(anchor))
-    wide_sums(batch, running.room_for(batch.labels.classes), anchor, Threads(workers), precision, kernels)
+    wide_sums(batch, running.room_for(batch.labels.classes), anchor, Threads(workers), precision, kernels, features)
     for gram in running.grams:
         mirror(gram)  # what is right in the upper triangle only
     return np.array(running.totals), running.grams
@@ -165,3 +166,21 @@ def test_types_that_the_compiled_kernels_do_not_know_are_summed_all_the_same(dty
     generator = np.random.default_rng(0)
     X, y = generator.integers(0, 9, (900, 100)).astype(dtype), generator.integers(0, 2, 900)
     assert_sums(compact, X, y, None, np.zeros(100), 2)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize(("rows", "features"), [(3_000, 7), (1, 3), (50, 1100)])
+def test_sums_of_mapped_rows_are_those_of_what_the_map_gives(compiled, workers, rows, features):
+    generator = np.random.default_rng(rows)
+    X, y = generator.normal(size=(rows, 5)) * (generator.random((rows, 5)) < 0.1), generator.integers(0, 3, rows)
+    one = Fourier(features, precision="float64").freeze(generator.normal(size=(50, 5)))
+    weights, anchor = generator.choice([0.25, 2.0], rows), generator.normal(size=features)
+    for source, given in ((X, None), (np.asfortranarray(X), weights), (sparse.csr_array(X), weights)):
+        batch = Batch.of(source, y, given)
+        totals, grams = wide(batch, anchor, workers, kernels=load_kernels() if compiled else None, features=one)
+        counted = np.ones(rows) if given is None else given
+        expected = by_formula(one.transform(X), batch.labels.codes, counted, anchor, len(batch.labels.classes))
+        scale = np.abs(expected[1]).max()
+        assert np.abs(totals - expected[0]).max() < 1e-12 * scale
+        assert np.abs(np.array(grams) - expected[1]).max() < 1e-12 * scale

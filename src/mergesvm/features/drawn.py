@@ -188,18 +188,21 @@ class DrawnMap(FeatureMap):
     def frozen_on(self, pilot: Pilot) -> Self:
         """The same map, frozen on a pilot sample that was drawn before."""
         self.count(pilot.rows.shape[1])
+        too_large = DataError(f"The rows are too large, or too far apart, for {self!r}. Rescale the columns.")
         with np.errstate(all="ignore"):
             scaling = self.scale(pilot)
             scaled = replace(pilot, rows=(pilot.rows - scaling.centre) / scaling.scale)
+            if not np.isfinite(scaled.rows).all():
+                raise too_large
             drawn = {name: np.ascontiguousarray(array, dtype=self.dtype) for name, array in self.draw(scaled).items()}
-        arrays = {"centre": scaling.centre, "scale": scaling.scale, "gain": np.ones(1, self.dtype), **drawn}
-        raw = replace(self, state=State(pilot.layout, arrays, len(pilot.rows)))
-        mapped = raw.mapped(DenseRows(pilot.rows[:LOOK_ROWS]))
-        size = float(np.sqrt(np.mean(np.square(mapped, dtype=np.float64)))) or 1.0
-        arrays["gain"] = np.array([1 / size], dtype=self.dtype)
-        arrays["middle"] = mapped.mean(axis=0, dtype=np.float64) / size
+            arrays = {"centre": scaling.centre, "scale": scaling.scale, "gain": np.ones(1, self.dtype), **drawn}
+            raw = replace(self, state=State(pilot.layout, arrays, len(pilot.rows)))
+            mapped = raw.mapped(DenseRows(pilot.rows[:LOOK_ROWS]))
+            size = float(np.sqrt(np.mean(np.square(mapped, dtype=np.float64)))) or 1.0
+            arrays["gain"] = np.array([1 / size], dtype=self.dtype)
+            arrays["middle"] = mapped.mean(axis=0, dtype=np.float64) / size
         if not all(np.isfinite(array).all() for array in arrays.values()):
-            raise DataError(f"The rows are too large, or too far apart, for {self!r}. Rescale the columns.")
+            raise too_large
         return replace(self, state=State(pilot.layout, arrays, len(pilot.rows)))
 
     def map_block(self, rows: Any, out: NDArray[Any]) -> None:
@@ -254,7 +257,8 @@ class DrawnMap(FeatureMap):
         value = getattr(self, name)
         if value is None and or_none:
             return
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < 1e100:
+        number = float(value) if isinstance(value, np.floating) else value
+        if isinstance(value, bool) or not isinstance(number, (int, float, np.integer)) or not 0 < number < 1e100:
             default = ", or None for the default" if or_none else ""
             raise ParameterError(f"{name} has to be a positive number{default}, not {value!r}.")
         object.__setattr__(self, name, float(value))

@@ -21,6 +21,9 @@ from mergesvm.files.container import library_version
 
 KIND = "features"
 
+LONGEST_MESSAGE = 300
+"""Messages quote values, which in a file may be of any length."""
+
 
 def save_map(features: FeatureMap, path: str | os.PathLike[str]) -> None:
     """Write a frozen map to a file, which is replaced as a whole or not at all."""
@@ -84,7 +87,7 @@ def read_map(header: Header, content: Content) -> FeatureMap:
     try:
         return Chain(tuple(stages))
     except MergeSVMError as error:
-        header.refuse(f"has no valid chain of maps: {error}")
+        header.refuse(f"has no valid chain of maps: {_brief(error)}")
 
 
 def _read_stage(part: Header, content: Content, index: int) -> DrawnMap:
@@ -99,7 +102,7 @@ def _read_stage(part: Header, content: Content, index: int) -> DrawnMap:
         unfrozen.count(layout.width)
         shapes = unfrozen.shapes(layout.width)
     except MergeSVMError as error:
-        part.refuse(f"has no valid map: {error}")
+        part.refuse(f"has no valid map: {_brief(error)}")
     arrays = {name: content.expect(f"features.{index}.{name}", (layout.width,)) for name in ("centre", "scale")}
     if not (arrays["scale"] >= np.finfo(np.float64).tiny).all():
         content.refuse("a scale that is not positive")
@@ -108,3 +111,9 @@ def _read_stage(part: Header, content: Content, index: int) -> DrawnMap:
         arrays[name] = content.expect(f"features.{index}.{name}", shape, unfrozen.dtype.newbyteorder("<").str)
     state = State(layout, arrays, part.whole("pilot_rows"))
     return kind(**given[0].fields, state=state)
+
+
+def _brief(error: MergeSVMError) -> str:
+    """What is wrong, without all of a value that may be as long as a file."""
+    text = str(error).rstrip(".")
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}..."

@@ -1,0 +1,156 @@
+"""Parameters that make no sense are refused when a map is made; those that do not fit the rows, when it is frozen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from maps import COLOURED, NAMES, VARIED, X, Y
+from mergesvm.errors import DataError, FeatureMapError, ParameterError
+from mergesvm.features import Chain, Fourier, HiddenLayer, Identity, Nystroem, Patches, as_map
+from mergesvm.features.drawn import LARGEST
+from mergesvm.features.naming import drawn_classes
+
+SIZES = [0, -1, 1.5, 10.0, "10", None, True, LARGEST, np.nan]
+POSITIVE = [0, -1.0, np.nan, np.inf, "1", True, 1e200, [1.0]]
+WORDS = ["", "any", 1, ["none"], b"none"]
+SHAPES = [(6,), (6, 7), (6, 6, 2, 1), "6x6", 36, (0, 36), (6.0, 6.0), (True, 36), (2**20, 1)]
+
+WRONG = {
+    "n_features": SIZES,
+    "landmarks": SIZES,
+    "n_filters": SIZES,
+    "size": SIZES,
+    "pooling": SIZES,
+    "degree": SIZES,
+    "padding": [-1, 0.5, None, "2", False],
+    "seed": [-1, 0.5, None, "0", True, LARGEST],
+    "activation": [*WORDS, None, "Tanh"],
+    "weights": [*WORDS, None],
+    "kernel": [*WORDS, None, "linear"],
+    "filters": [*WORDS, None],
+    "rectify": [*WORDS, None, "tanh"],
+    "scaling": [*WORDS, None],
+    "precision": [*WORDS, None, "float16", np.float32],
+    "fields": [*WORDS, "rows"],
+    "spread": POSITIVE,
+    "gamma": POSITIVE,
+    "detail": [*POSITIVE, None],
+    "whitening": POSITIVE,
+    "orthogonal": [None, 1, "yes", np.nan],
+    "image": SHAPES,
+}
+
+CASES = [(kind, name) for kind, each in drawn_classes().items() for name in each.parameter_names()]
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_a_parameter_that_makes_no_sense_is_refused_and_named(kind, name):
+    features = VARIED[kind][0]
+    for value in WRONG[name]:
+        if name == "image" and value == (6, 7):
+            with pytest.raises(DataError, match=r"Images of shape \(6, 7\) have 42 columns, but the rows have 36"):
+                replace(features, image=value).freeze(X)
+            continue
+        with pytest.raises(ParameterError, match=f"{name} has to be"):
+            replace(features, **{name: value})
+
+
+def test_numbers_of_numpy_are_numbers():
+    one = Fourier(np.int64(8), gamma=np.float32(0.5), detail=np.int8(1), orthogonal=np.bool_(True), seed=np.uint8(3))
+    assert one == Fourier(8, gamma=0.5, seed=3)
+    assert repr(one) == "Fourier(8, gamma=0.5, seed=3)"
+    assert one.freeze(X) == Fourier(8, gamma=0.5, seed=3).freeze(X)
+    assert Patches(4, image=[4, 3, 3]) == Patches(4, image=COLOURED)
+
+
+@pytest.mark.parametrize("make", [HiddenLayer, Fourier])
+def test_a_shape_of_images_is_of_use_with_rectangles_only(make):
+    for fields in (None, "columns"):
+        with pytest.raises(ParameterError, match="of use only with fields='rectangles'"):
+            make(8, fields=fields, image=(6, 6))
+    with pytest.raises(DataError, match=r"35 columns are not square images\. Give their shape"):
+        make(8, fields="rectangles").freeze(X[:, :35])
+    with pytest.raises(DataError, match=r"Images of shape \(4, 4\) have 16 columns, but the rows have 36"):
+        make(8, fields="rectangles", image=(4, 4)).freeze(X)
+
+
+def test_patches_have_to_fit_into_the_images():
+    with pytest.raises(ParameterError, match="6 x 6 pixels have 0 x 0 patches of side 7, too few for 1 x 1 regions"):
+        Patches(4, size=7, padding=0, pooling=1).freeze(X)
+    with pytest.raises(ParameterError, match="4 x 4 patches of side 3, too few for 5 x 5 regions"):
+        Patches(4, size=3, padding=0, pooling=5).freeze(X)
+    with pytest.raises(DataError, match="35 columns are not square images"):
+        Patches(4).freeze(X[:, :35])
+    with pytest.raises(ParameterError):
+        Patches(4, padding=10**6).freeze(X)
+    with pytest.raises(ParameterError):
+        Patches(2**30, size=3).freeze(X)
+
+
+def test_there_are_no_more_landmarks_than_rows():
+    with pytest.raises(DataError, match="needs a sample of 241 rows, and there are 240"):
+        Nystroem(241).freeze(X)
+    assert Nystroem(240).freeze(X).width == 240
+
+
+def test_constrained_weights_need_labels_of_two_classes():
+    with pytest.raises(FeatureMapError, match="give labels, too"):
+        HiddenLayer(8, weights="constrained").freeze(X)
+    with pytest.raises(FeatureMapError, match="at least two classes"):
+        HiddenLayer(8, weights="constrained").freeze(X, ["a"] * len(X))
+    with pytest.raises(DataError, match="unequal length"):
+        HiddenLayer(8, weights="constrained").freeze(X, Y[:-1])
+
+
+def test_a_chain_is_of_drawn_maps_of_one_precision():
+    one, other = Fourier(8), Fourier(8, precision="float64")
+    for stages in ([one], [one] * 5, [one, "fourier"], [one, Identity()], [one, Chain([one, one])], 3, None, one):
+        with pytest.raises(ParameterError, match="A chain is of 2 to 4 maps that are drawn"):
+            Chain(stages)
+    with pytest.raises(ParameterError, match="have to be of one precision"):
+        Chain([one, other])
+    with pytest.raises(ParameterError, match="Freeze the chain as a whole"):
+        Chain([one.freeze(X), one])
+    with pytest.raises(DataError, match="8 columns are not square images"):
+        Chain([one, Patches(4, size=2)]).freeze(X)
+
+
+def test_rows_too_large_or_all_alike_are_said_or_mapped():
+    kinds = (HiddenLayer(8), Fourier(8), Nystroem(8), Patches(4, size=3), Fourier(8, gamma=1.0, scaling="none"))
+    for features in kinds:
+        for rows in (np.zeros((20, 36)), np.full((20, 36), 3.7), np.full((20, 36), 1e-200)):
+            assert np.isfinite(features.freeze(rows).transform(rows)).all()
+        for rows in (X * 1e200, X * 1e307, X + 1e300):
+            try:
+                assert np.isfinite(features.freeze(rows).transform(rows)).all()
+            except DataError as error:
+                assert "Rescale the columns" in str(error)  # noqa: PT017
+
+
+def test_a_name_alone_takes_a_size_and_a_seed_that_are_given():
+    assert as_map("fourier", 70, 3) == Fourier(70, seed=3)
+    assert as_map("fourier:50", 70, 3) == Fourier(50, seed=3)
+    assert as_map("fourier:50,seed=1", 70, 3) == Fourier(50, seed=1)
+    assert as_map("patches+hidden", 70) == Chain([Patches(70), HiddenLayer(70)])
+    assert as_map(" hidden : 9 , activation = tanh ".replace(" :", ":")) == HiddenLayer(9, activation="tanh")
+    assert as_map(None) == as_map("identity") == as_map(Identity()) == Identity()
+    frozen = Fourier(5).freeze(X)
+    assert as_map(frozen) is frozen
+    for wrong in (3, ["fourier"], b"fourier", Fourier):
+        with pytest.raises(ParameterError, match="has to be a map, the name of one, or None"):
+            as_map(wrong)
+    with pytest.raises(ParameterError, match=r"no feature map 'cosines'\. Known are: fourier, hidden, nystroem"):
+        as_map("cosines:9")
+    with pytest.raises(ParameterError, match=r"fourier has no parameter 'depth=3'\. It has: n_features, gamma"):
+        as_map("fourier:9,depth=3")
+
+
+def test_names_of_columns_go_with_the_map():
+    import pandas as pd
+
+    one = Fourier(5).freeze(pd.DataFrame(X, columns=NAMES))
+    assert one.layout.names == tuple(NAMES)
+    assert one == Fourier(5).freeze(X)
