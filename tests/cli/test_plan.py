@@ -91,3 +91,29 @@ def test_what_cannot_be_is_said(days, line, what):
     done = run(*line.split(), cwd=days)
     assert done.returncode == 2
     assert what in done.stderr
+
+
+def test_a_model_with_a_map_is_evaluated_exported_and_its_rows_taken_back(days):
+    options = ("--label", "y", "--columns", "a,b,c", "--features", "hidden:40,precision=float64")
+    ok("plan", "day1.csv", *options, "-o", "plan.features", cwd=days)
+    for day in (1, 2):
+        learning = ("learn", f"day{day}.csv", "--label", "y", "--features", "plan.features", "--pooled")
+        ok(*learning, "-o", f"{day}.knowledge", cwd=days)
+    ok("merge", "1.knowledge", "2.knowledge", "-o", "all.knowledge", cwd=days)
+    ok("subtract", "all.knowledge", "1.knowledge", "-o", "rest.knowledge", cwd=days)
+    ok("solve", "rest.knowledge", "-o", "model.msvm", "--onnx", "model.onnx", "--C", "10", cwd=days)
+    found = json.loads(
+        ok("evaluate", "model.msvm", "day1.csv", "--label", "y", "--report", "report.html", "--json", cwd=days)
+    )
+    frame = pd.read_csv(days / "day2.csv")
+    plan = ms.features.load(days / "plan.features")
+    model = ms.solve(ms.learn(frame[["a", "b", "c"]], frame["y"], features=plan, per_class=False), C=10)
+    test = pd.read_csv(days / "day1.csv")
+    np.testing.assert_allclose(ms.load_model(days / "model.msvm").coef_, model.coef_, rtol=1e-6, atol=1e-8)
+    assert found["accuracy"] == pytest.approx(model.score(test[["a", "b", "c"]], test["y"]), abs=1e-12)
+    assert "<html" in (days / "report.html").read_text()
+    assert (days / "model.onnx").stat().st_size > 1000
+    answer = json.loads(ok("inspect", "model.msvm", "--json", cwd=days))
+    assert answer["fingerprint"] == plan.fingerprint
+    assert answer["features"] == 40
+    assert answer["names"] == ["a", "b", "c"]

@@ -96,3 +96,28 @@ def test_honest_retirement_of_mapped_rows_is_never_refused(features, precision):
         # And yet other rows are found out.
         with pytest.raises(ms.errors.IndefiniteError):
             check_sound(whole - ms.learn(X[:100] * 1.5, y[:100], features=features))
+
+
+@pytest.mark.parametrize("per_class", [True, False])
+@pytest.mark.parametrize("features", [Fourier(20), None])
+def test_only_in_a_drawn_feature_that_hardly_varies_rounding_is_forgiven(features, per_class):
+    X, y = load_digits(n_class=3, return_X_y=True)
+    terms = {"features": features and features.freeze(X), "per_class": per_class}
+    left = ms.learn(X, y, **terms) - ms.learn(X[:99], y[:99], **terms)
+    usual = left.peaks.mean()
+
+    def spoiled(share):
+        """Column 3 as if its squares had never been more than this share of what is usual, and are negative now."""
+        grams, peaks, sums = [gram.copy() for gram in left.grams], left.peaks.copy(), left.sums.copy()
+        for gram in grams:
+            gram[3], gram[:, 3] = 0.0, 0.0
+            gram[3, 3] = -share * usual
+        peaks[:, 3], sums[:, 3] = share * usual, 0.0
+        return replace(left, grams=tuple(grams), peaks=peaks, sums=sums)
+
+    check_sound(left)
+    if features is not None:
+        check_sound(spoiled(1e-14))
+    for share in (1e-2,) if features is not None else (1e-2, 1e-14):
+        with pytest.raises(ms.errors.IndefiniteError):
+            check_sound(spoiled(share))

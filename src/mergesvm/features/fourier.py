@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from mergesvm.data import spans
 from mergesvm.features.distance import mean_squared_distance
-from mergesvm.features.drawn import Arrays, DrawnMap
-from mergesvm.features.fields import check_fields, draw_fields, spread_within
-from mergesvm.features.image import Image, as_shape
+from mergesvm.features.drawn import Arrays
+from mergesvm.features.fields import spread_within
+from mergesvm.features.layer import Layer
 from mergesvm.features.pilot import Pilot
-from mergesvm.features.projection import project
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fourier(DrawnMap):
+class Fourier(Layer):
     """Cosines of random frequencies: phi(x).phi(z) / D is about exp(-gamma |x - z|^2), the closer the more there are.
 
     phi_j(x) = sqrt(2) cos(w_j.x + b_j), with w_j normal of variance 2 gamma and b_j uniform (Rahimi and Recht 2007).
@@ -54,48 +53,30 @@ class Fourier(DrawnMap):
 
     kind: ClassVar[str] = "fourier"
 
-    n_features: int
     gamma: float | None = None
     detail: float = 1.0
     orthogonal: bool = True
-    fields: str | None = None
-    image: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._whole("n_features", 1)
         self._positive("gamma")
         self._positive("detail", or_none=False)
         self._truth("orthogonal")
-        object.__setattr__(self, "image", as_shape(self.image))
-        check_fields(self.fields, self.image)
-
-    def count(self, inputs: int) -> int:
-        """As many as there are cosines."""
-        if self.fields == "rectangles":
-            Image.of(self.image, inputs)
-        return self.n_features
-
-    def shapes(self, inputs: int) -> dict[str, tuple[int, ...]]:
-        """Frequencies and phases."""
-        return {"weights": (inputs, self.n_features), "bias": (self.n_features,)}
 
     def draw(self, pilot: Pilot) -> Arrays:
         """Frequencies and phases."""
         inputs, generator = pilot.rows.shape[1], pilot.generator
         distance = mean_squared_distance(pilot)
         detail = self.detail if self.gamma is None else self.gamma * distance
-        mask = draw_fields(self.fields, self.image, inputs, self.n_features, generator)
+        mask = self.view(pilot)
         drawn = (_orthogonal if self.orthogonal and mask is None else _independent)(inputs, self.n_features, generator)
         return {
             "weights": drawn * (1 if mask is None else mask) * np.sqrt(2 * detail / spread_within(pilot, mask)),
             "bias": generator.uniform(0, 2 * np.pi, self.n_features),
         }
 
-    def apply(self, near: Any, out: NDArray[Any]) -> None:
-        """cos(w.x + b); the gain brings cosines to a mean square of 1."""
-        project(near, self.arrays["weights"], out)
-        out += self.arrays["bias"]
+    def bend(self, out: NDArray[Any]) -> None:
+        """The cosine; the gain brings cosines to a mean square of 1."""
         np.cos(out, out=out)
 
 

@@ -10,17 +10,15 @@ from numpy.typing import NDArray
 
 from mergesvm.errors import FeatureMapError
 from mergesvm.features.activations import ACTIVATIONS
-from mergesvm.features.drawn import Arrays, DrawnMap
-from mergesvm.features.fields import check_fields, draw_fields
-from mergesvm.features.image import Image, as_shape
+from mergesvm.features.drawn import Arrays
+from mergesvm.features.layer import Layer
 from mergesvm.features.pilot import Pilot
-from mergesvm.features.projection import project
 
 WEIGHTS = ("normal", "uniform", "constrained")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HiddenLayer(DrawnMap):
+class HiddenLayer(Layer):
     """A hidden layer whose weights are drawn and never trained: phi(x) = g(W'x + b).
 
     Parameters
@@ -56,36 +54,20 @@ class HiddenLayer(DrawnMap):
 
     kind: ClassVar[str] = "hidden"
 
-    n_features: int
     activation: str = "gaussian"
     weights: str = "normal"
     spread: float | None = None
-    fields: str | None = None
-    image: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._whole("n_features", 1)
         self._choice("activation", tuple(ACTIVATIONS))
         self._choice("weights", WEIGHTS)
         self._positive("spread")
-        object.__setattr__(self, "image", as_shape(self.image))
-        check_fields(self.fields, self.image)
-
-    def count(self, inputs: int) -> int:
-        """As many as there are hidden units."""
-        if self.fields == "rectangles":
-            Image.of(self.image, inputs)
-        return self.n_features
-
-    def shapes(self, inputs: int) -> dict[str, tuple[int, ...]]:
-        """Weights and biases."""
-        return {"weights": (inputs, self.n_features), "bias": (self.n_features,)}
 
     def draw(self, pilot: Pilot) -> Arrays:
         """Weights, and biases that suit the pilot sample."""
         inputs, generator = pilot.rows.shape[1], pilot.generator
-        mask = draw_fields(self.fields, self.image, inputs, self.n_features, generator)
+        mask = self.view(pilot)
         if self.weights == "constrained":
             return self._constrained(pilot, mask)
         shape = (inputs, self.n_features)
@@ -118,10 +100,8 @@ class HiddenLayer(DrawnMap):
         middles = ((pilot.rows[other] + pilot.rows[one]).T / 2 * differences).sum(axis=0)
         return {"weights": differences * scale, "bias": -middles * scale}
 
-    def apply(self, near: Any, out: NDArray[Any]) -> None:
-        """g(W'x + b)."""
-        project(near, self.arrays["weights"], out)
-        out += self.arrays["bias"]
+    def bend(self, out: NDArray[Any]) -> None:
+        """The activation."""
         ACTIVATIONS[self.activation](out)
 
 
