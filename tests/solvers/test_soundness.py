@@ -74,7 +74,6 @@ MAPS = [
 TOO_FINE = pytest.param(
     Nystroem(200, detail=0.1),
     "float32",
-    marks=pytest.mark.xfail(reason="features of landmarks that are nearly alike are little but rounding in float32"),
     id="Nystroem(200, detail=0.1)",
 )
 

@@ -83,6 +83,11 @@ class Chain(FeatureMap):
         """That of the last map."""
         return self.stages[-1].middle
 
+    @property
+    def roughness(self) -> float:
+        """That of the roughest map."""
+        return max(stage.roughness for stage in self.stages)
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the fingerprints of all stages."""

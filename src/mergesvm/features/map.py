@@ -54,6 +54,11 @@ class FeatureMap(ABC):
         return np.zeros(self.width)
 
     @property
+    def roughness(self) -> float:
+        """By how much the map makes rounding larger: 1 unless it divides by something small."""
+        return 1.0
+
+    @property
     @abstractmethod
     def fingerprint(self) -> str:
         """What two pieces of knowledge must share to be added: maps that differ in anything have different ones."""

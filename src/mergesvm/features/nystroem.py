@@ -80,6 +80,11 @@ class Nystroem(DrawnMap):
         """As many as there are landmarks."""
         return self.landmarks
 
+    @property
+    def roughness(self) -> float:
+        """Landmarks that are nearly alike are told apart by what little they differ in."""
+        return 1 / float(np.sqrt(FLOOR))
+
     def wanted_rows(self) -> int:
         """At least one row a landmark."""
         return self.landmarks
@@ -97,8 +102,8 @@ class Nystroem(DrawnMap):
         """Landmarks, drawn without return."""
         if self.landmarks > len(pilot.rows):
             raise DataError(
-                f"{self!r} needs a sample of {self.landmarks:,} rows, and there are {len(pilot.rows):,}. "
-                f"Freeze it on more rows, or take fewer landmarks."
+                f"{self!r} needs a sample of {self.landmarks:,} rows, and there are {len(pilot.rows):,} "
+                f"(n_samples={len(pilot.rows)}). Freeze it on more rows, or take fewer landmarks."
             )
         chosen = pilot.rows[pilot.generator.choice(len(pilot.rows), self.landmarks, replace=False)]
         rbf = self.kernel == "rbf"
@@ -114,7 +119,7 @@ class Nystroem(DrawnMap):
         # The largest row is no less than the largest eigenvalue.
         matrix[np.diag_indices_from(matrix)] += FLOOR * np.abs(matrix).sum(axis=1).max()
         lower = np.linalg.cholesky(matrix)
-        return {**arrays, "whitening": solve_triangular(lower, np.eye(len(lower)), lower=True).T}
+        return {**arrays, "whitening": solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False).T}
 
     def _kernel(self, near: Any, arrays: Arrays, out: NDArray[Any]) -> None:
         project(near, arrays["landmarks"], out)

@@ -7,6 +7,9 @@ import numpy as np
 from mergesvm.errors import IndefiniteError
 from mergesvm.knowledge import Knowledge
 
+LOOSEST = 0.02
+"""However much a map makes rounding larger, a variance that is negative by this share is no rounding."""
+
 FAINT = 1e-4
 """Features of a map are measured as if their sums of squares were at least this share of what is usual."""
 
@@ -26,7 +29,9 @@ def check_sound(knowledge: Knowledge) -> None:
     """
     unit = np.finfo(np.float32 if knowledge.precision == "float32" else np.float64).eps
     growth = 64.0 if knowledge.precision == "float32" else 1e4
-    tolerance = unit * (growth + 64 * knowledge.width)
+    tolerance = float(unit) * (growth + 64 * knowledge.width)
+    if knowledge.signature.mapped:
+        tolerance = max(tolerance, min(tolerance * knowledge.features.roughness, LOOSEST))
     for index, (gram, peak) in enumerate(zip(knowledge.grams, knowledge.peaks, strict=True)):
         if not peak.any():
             continue
