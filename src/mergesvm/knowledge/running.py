@@ -34,12 +34,12 @@ class RunningSums:
 
     def room_for(self, labels: tuple[Label, ...]) -> RunningSums:
         """The sums of these classes, in this order: what is added to them is added here. New classes begin at zero."""
-        for label in labels:
-            if label not in self.places:
-                self.places[label] = len(self.places)
-                self.totals.append(np.zeros(self.width))
-                if not self.pooled or not self.grams:
-                    self.grams.append(np.zeros((self.width, self.width)))
+        new = [label for label in labels if label not in self.places]
+        self.places |= {label: len(self.places) + index for index, label in enumerate(new)}
+        self.totals += list(np.zeros((len(new), self.width)))
+        # Together, because fresh memory comes cheaper in one large piece.
+        count = int(bool(new) and not self.grams) if self.pooled else len(new)
+        self.grams += list(np.zeros((count, self.width, self.width)))
         at = [self.places[label] for label in labels]
         grams = self.grams if self.pooled else [self.grams[index] for index in at]
         places = {label: index for index, label in enumerate(labels)}
