@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import MaxAbsScaler
 
-from mergesvm.features import Chain, FeatureMap, Fourier, HiddenLayer, Identity, Nystroem, Patches, Wrapped
+from mergesvm.features import Chain, Components, FeatureMap, Fourier, HiddenLayer, Identity, Nystroem, Patches, Wrapped
 from mergesvm.features.drawn import DrawnMap
 
 PRECISIONS = ("float64", "float32")
@@ -61,9 +61,18 @@ EXAMPLES: dict[str, tuple[FeatureMap, ...]] = {
         Patches(4, size=3, padding=1, pooling=3, rectify="absolute", scaling="columns", seed=4),
         Patches(2, size=1, padding=3, pooling=2, image=(2, 6, 3), scaling="none"),
     ),
+    "pca": (
+        Components(5),
+        Components(0.9),
+        Components(0.6, whiten=True, scaling="columns"),
+        Components(36, scaling="whole", seed=3),
+        Components(1, whiten=True, scaling="range"),
+    ),
     "chain": (
         Chain([Patches(4, size=3, pooling=2), Fourier(12, seed=1)]),
         Chain([Patches(3, size=2, pooling=2, image=COLOURED), Nystroem(9, detail=0.25)]),
+        Chain([Components(0.9), Fourier(9)]),
+        Chain([Fourier(30), Components(0.99)]),
         Chain([HiddenLayer(16, weights="constrained"), HiddenLayer(9, fields="rectangles"), Fourier(4), Nystroem(5)]),
     ),
     "wrapped": (Wrapped(PCA(5, random_state=0).fit(X)), Wrapped(MaxAbsScaler().fit(X))),
@@ -110,6 +119,7 @@ VARIED: dict[str, tuple[DrawnMap, dict[str, Any]]] = {
             "image": COLOURED,
         },
     ),
+    "pca": (Components(6), {"n_components": 7, "whiten": True}),
 }
 """Of every kind of map that is drawn, one, and another value for each of its parameters."""
 

@@ -11,7 +11,7 @@ import mergesvm as ms
 from files.test_container import forge
 from maps import X, Y
 from mergesvm.errors import InvalidContentError, InvalidHeaderError, WrongKindError
-from mergesvm.features import Chain, Fourier, Nystroem, Patches
+from mergesvm.features import Chain, Components, Fourier, Nystroem, Patches
 from mergesvm.files.container import read_container
 
 LOAD = {"features": ms.features.load, "knowledge": ms.Knowledge.load, "model": ms.load_model}
@@ -162,6 +162,60 @@ def test_a_map_of_another_width_than_the_rows_is_refused(tmp_path):
     knowledge.save(tmp_path / "k")
     with pytest.raises(InvalidHeaderError, match="a map of 36 columns for rows of 35 columns"):
         ms.Knowledge.load(forge(tmp_path / "k", "knowledge", lambda fields, _: fields.update(width=35)))
+
+
+@pytest.fixture
+def components(tmp_path):
+    """Principal components of which freezing has found the number, as a file of each kind."""
+    features = Components(0.9).freeze(X)
+    knowledge = ms.learn(X, Y, features=features)
+    for kind, thing in (("features", features), ("knowledge", knowledge), ("model", ms.solve(knowledge))):
+        thing.save(tmp_path / kind)
+    return tmp_path
+
+
+def test_a_file_holds_how_many_components_there_are(components):
+    header, arrays = read_container(components / "features", "features")
+    (parameters,) = header.fields["features"][0]["parameters"]
+    assert set(parameters) == set(Components.parameter_names())
+    assert parameters["n_components"] == Components(0.9).freeze(X).width == len(arrays["features.0.explained"])
+    assert ms.features.load(components / "features") == Components(0.9).freeze(X)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("n_components", value) for value in (0.9, 0, -1, 1.5, None, "5", True, [5], 37, 2**31, 10**400)),
+        *(("whiten", value) for value in (None, 1, "yes")),
+        *(("scaling", value) for value in ("some", None)),
+    ],
+)
+def test_components_with_a_parameter_that_no_frozen_map_has_are_refused(name, value, components):
+    assert_refused(
+        components,
+        lambda fields, _: fields["features"][0]["parameters"][0].update({name: value}),
+        InvalidHeaderError,
+        "has no valid map",
+    )
+
+
+def test_components_of_another_number_than_their_arrays_are_refused(components):
+    for value in (1, 36):
+        assert_refused(
+            components,
+            lambda fields, _, value=value: fields["features"][0]["parameters"][0].update({"n_components": value}),
+            InvalidContentError,
+            "middle",
+        )
+    for name in ("directions", "explained", "middle"):
+        name = f"features.0.{name}"
+        for change in (
+            lambda _, arrays, name=name: arrays.pop(name),
+            lambda _, arrays, name=name: arrays.update({name: arrays[name][..., :-1].copy()}),
+            lambda _, arrays, name=name: arrays.update({name: arrays[name] * np.nan}),
+            lambda _, arrays, name=name: arrays.update({name: arrays[name].astype(np.int64)}),
+        ):
+            assert_refused(components, change, InvalidContentError, name)
 
 
 def test_a_map_is_neither_knowledge_nor_a_model(stored):

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 import mergesvm as ms
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
-from mergesvm.features import Chain, Fourier, HiddenLayer, Nystroem, Patches, Wrapped, as_map
+from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Nystroem, Patches, Wrapped, as_map
 from mergesvm.features.pilot import PILOT_ROWS, Pilot
 from mergesvm.features.scaling import find_scaling
 
@@ -102,6 +103,33 @@ def test_landmarks_give_the_kernel_among_themselves(kernel):
     np.testing.assert_allclose(mapped @ mapped.T, exact, atol=2e-5 * np.abs(exact).sum(axis=1).max())
     with pytest.raises(DataError, match="needs a sample of 301 rows, and there are 300"):
         Nystroem(301).freeze(ROWS)
+
+
+@pytest.mark.parametrize("wanted", [3, 0.5, 0.9, 0.99, 1 - 1e-12])
+@pytest.mark.parametrize("rows", [DIGITS, DIGITS[:40], ROWS, ROWS + 1e6], ids=["many", "few", "table", "far"])
+def test_components_are_those_of_scikit_learn(rows, wanted):
+    found = Components(wanted, precision="float64").freeze(rows)
+    expected = PCA(wanted, svd_solver="full").fit(rows)
+    if wanted in (3, 0.5, 0.9, 0.99):
+        assert found.width == expected.n_components_
+    else:
+        # All that there is, and no rounding.
+        assert found.width == np.linalg.matrix_rank(rows - rows.mean(axis=0), tol=1e-6)
+    mapped, theirs = found.transform(rows), expected.transform(rows)[:, : found.width]
+    signs = np.sign(np.sum(mapped * theirs, axis=0))
+    np.testing.assert_allclose(mapped * signs, theirs, atol=1e-7)
+    np.testing.assert_allclose(found.explained, expected.explained_variance_ratio_[: found.width], atol=1e-9)
+    np.testing.assert_array_equal(found.middle, 0)
+    white = Components(wanted, whiten=True, precision="float64").freeze(rows).transform(rows)
+    np.testing.assert_allclose(np.mean(white**2, axis=0), 1, atol=1e-6)
+
+
+def test_components_of_scaled_columns_are_those_of_the_correlation_matrix():
+    found = Components(4, scaling="columns", precision="float64").freeze(ROWS)
+    values = np.linalg.eigvalsh(np.corrcoef(ROWS.T))[::-1]
+    np.testing.assert_allclose(found.explained, values / 4, rtol=1e-9)
+    expected = (ROWS - ROWS.mean(axis=0)) / ROWS.std(axis=0) @ found.arrays["directions"]
+    np.testing.assert_allclose(found.transform(ROWS), expected, atol=1e-12)
 
 
 def slow_patches(patches, images, shape):
@@ -217,6 +245,9 @@ def test_wide_rows_can_be_mapped():
         ("patches:4,image=6x8,padding=0", Patches(4, image=(6, 8), padding=0)),
         ("fourier:7,orthogonal=false,gamma=none", Fourier(7, orthogonal=False)),
         ("patches:4+fourier:9", Chain([Patches(4), Fourier(9)])),
+        ("pca", Components(0.9999)),
+        ("pca:50", Components(50)),
+        ("pca:0.99,whiten=true+fourier:9", Chain([Components(0.99, whiten=True), Fourier(9)])),
     ],
 )
 def test_a_map_can_be_asked_for_by_name(text, expected):
@@ -229,6 +260,7 @@ def test_a_map_can_be_asked_for_by_name(text, expected):
         *("", "fourrier:4", "fourier:", "fourier:x", "fourier:-1", "fourier:4,depth=3", "fourier:4,gamma"),
         *("fourier:4.5", "hidden:4,activation=cube", "hidden:5,n_features=7", "fourier:4,seed=1,seed=2", "patches:4+"),
         *("nystroem:3,degree=0", "fourier:4,scaling=some", "fourier:4,precision=float16", "wrapped:3"),
+        *("pca:0", "pca:1.0", "pca:1.5", "pca:-0.5", "pca:all", "pca:nan"),
         "patches:4,image=" + "9" * 5000 + "x3",
     ],
     ids=lambda text: text[:30],

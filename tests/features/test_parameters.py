@@ -9,7 +9,7 @@ import pytest
 
 from maps import COLOURED, NAMES, VARIED, X, Y
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
-from mergesvm.features import Chain, Fourier, HiddenLayer, Identity, Nystroem, Patches, as_map
+from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Identity, Nystroem, Patches, as_map
 from mergesvm.features.drawn import LARGEST
 from mergesvm.features.naming import drawn_classes
 
@@ -21,6 +21,8 @@ SHAPES = [(6,), (6, 7), (6, 6, 2, 1), "6x6", 36, (0, 36), (6.0, 6.0), (True, 36)
 WRONG = {
     "n_features": SIZES,
     "landmarks": SIZES,
+    "n_components": [*SIZES, 0.0, 1.0, -0.5, np.float32(1.5), [3]],
+    "whiten": [None, 1, "yes", np.nan],
     "n_filters": SIZES,
     "size": SIZES,
     "pooling": SIZES,
@@ -96,6 +98,28 @@ def test_there_are_no_more_landmarks_than_rows():
     assert Nystroem(240).freeze(X).width == 240
 
 
+def test_there_are_no_more_components_than_columns_or_rows():
+    with pytest.raises(ParameterError, match=r"Components\(37\) cannot be of rows of 36 columns.* a share of"):
+        Components(37).freeze(X)
+    with pytest.raises(DataError, match=r"Components\(21\) needs at least 21 rows, and there are 20"):
+        Components(21).freeze(X[:20])
+    assert Components(36).freeze(X).width == 36
+    assert Components(20).freeze(X[:20]).width == 20
+
+
+def test_a_share_becomes_a_number_when_it_is_frozen():
+    one = Components(0.9).freeze(X)
+    assert isinstance(one.n_components, int)
+    assert one == Components(one.n_components).freeze(X)
+    assert repr(one) == f"Components({one.n_components})"
+    with pytest.raises(
+        ParameterError, match=r"How many features Components\(0\.9\) has is known only when it is frozen"
+    ):
+        Components(0.9).count(36)
+    assert Components(np.float64(0.5)) == Components(0.5)
+    assert Components(np.int16(5), whiten=np.bool_(True)) == Components(5, whiten=True)
+
+
 def test_constrained_weights_need_labels_of_two_classes():
     with pytest.raises(FeatureMapError, match="give labels, too"):
         HiddenLayer(8, weights="constrained").freeze(X)
@@ -120,6 +144,12 @@ def test_a_chain_is_of_drawn_maps_of_one_precision():
 
 def test_rows_too_large_or_all_alike_are_said_or_mapped():
     kinds = (HiddenLayer(8), Fourier(8), Nystroem(8), Patches(4, size=3), Fourier(8, gamma=1.0, scaling="none"))
+    kinds += (
+        Components(8),
+        Components(0.9),
+        Components(0.9, whiten=True),
+        Components(8, whiten=True, scaling="columns"),
+    )
     for features in kinds:
         for rows in (np.zeros((20, 36)), np.full((20, 36), 3.7), np.full((20, 36), 1e-200)):
             assert np.isfinite(features.freeze(rows).transform(rows)).all()
@@ -136,6 +166,9 @@ def test_a_name_alone_takes_a_size_and_a_seed_that_are_given():
     assert as_map("fourier:50,seed=1", 70, 3) == Fourier(50, seed=1)
     assert as_map("patches+hidden", 70) == Chain([Patches(70), HiddenLayer(70)])
     assert as_map(" hidden : 9 , activation = tanh ".replace(" :", ":")) == HiddenLayer(9, activation="tanh")
+    assert as_map("pca") == Components(0.9999)
+    assert as_map("pca:0.99,whiten=true") == Components(0.99, whiten=True)
+    assert as_map("pca:50") == as_map("pca", 50) == Components(50)
     assert as_map(None) == as_map("identity") == as_map(Identity()) == Identity()
     frozen = Fourier(5).freeze(X)
     assert as_map(frozen) is frozen

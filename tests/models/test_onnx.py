@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import PolynomialFeatures
 
 import mergesvm as ms
-from mergesvm.features import Chain, Fourier, HiddenLayer, Nystroem, Patches, Wrapped
+from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Nystroem, Patches, Wrapped
 from mergesvm.features.activations import ACTIVATIONS
 from mergesvm.features.naming import drawn_classes
 from mergesvm.features.nystroem import KERNELS
@@ -33,10 +33,13 @@ MAPS = [
     *(Nystroem(20, kernel=kernel) for kernel in KERNELS),
     *(Patches(4, size=3, pooling=2, rectify=rectify) for rectify in RECTIFIERS),
     *(Patches(4, size=2, padding=padding, pooling=2, image=(4, 8, 2)) for padding in (0, 1)),
+    Components(20),
+    Components(0.8, whiten=True, scaling="columns"),
 ]
 CHAINS = [
     Chain([Patches(4, size=3, pooling=2), Fourier(20)]),
     Chain([Nystroem(20), HiddenLayer(20), HiddenLayer(20, activation="tanh"), Fourier(20)]),
+    Chain([Components(0.9), Fourier(20)]),
 ]
 TOLERANCES = {"float32": 1e-4, "float64": 1e-9}
 
@@ -134,7 +137,7 @@ def test_every_map_that_is_drawn_has_steps():
 
 
 @pytest.mark.parametrize("precision", TOLERANCES)
-@pytest.mark.parametrize("features", [HiddenLayer(20), Fourier(20), Nystroem(20), CHAINS[1]], ids=repr)
+@pytest.mark.parametrize("features", [HiddenLayer(20), Fourier(20), Nystroem(20), Components(0.9), CHAINS[1]], ids=repr)
 def test_rows_far_from_zero_are_mapped_alike(exported, features, precision):
     X, y = blobs(n=300, d=5, classes=3, offset=1e6)
     model = ms.solve(ms.learn(X, y, features=of_precision(features, precision).freeze(X)))
@@ -143,7 +146,7 @@ def test_rows_far_from_zero_are_mapped_alike(exported, features, precision):
 
 
 @pytest.mark.parametrize("width", [1, 2])
-@pytest.mark.parametrize("features", [HiddenLayer, Fourier, Nystroem])
+@pytest.mark.parametrize("features", [HiddenLayer, Fourier, Nystroem, Components])
 def test_single_numbers_of_maps_are_not_rounded(exported, features, width):
     # onnxruntime takes single numbers, as the gain is and as the scale of one column is, into products as float.
     X, y = blobs(n=100, d=width, classes=3)
@@ -317,7 +320,7 @@ def test_arrays_of_maps_count_towards_the_size(tmp_path, monkeypatch):
 def test_wrapped_transformers_are_refused_with_a_way_out(exported, tmp_path):
     X, y = blobs(n=100, d=2, classes=3)
     features = Wrapped(PolynomialFeatures(2, include_bias=False).fit(X))
-    advice = r"these maps can: hidden, fourier, nystroem, patches\. .* learn from mapped rows, map\.transform\(X\)"
+    advice = r"these maps can: hidden, fourier, nystroem, patches, pca\. .* learn from mapped rows, map\.transform\(X\)"
     with pytest.raises(
         ms.errors.ParameterError, match=rf"Wrapped\(.*PolynomialFeatures.* cannot be written .*{advice}"
     ):

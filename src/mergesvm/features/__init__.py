@@ -1,6 +1,7 @@
 """What a row becomes before it is remembered. A map is frozen, and its fingerprint is part of every signature."""
 
 from mergesvm.features.chain import Chain
+from mergesvm.features.components import Components
 from mergesvm.features.file import load
 from mergesvm.features.fourier import Fourier
 from mergesvm.features.hidden_layer import HiddenLayer
@@ -14,6 +15,7 @@ from mergesvm.features.wrapped import Wrapped
 
 __all__ = [
     "Chain",
+    "Components",
     "FeatureMap",
     "Fourier",
     "HiddenLayer",

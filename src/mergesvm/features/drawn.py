@@ -76,7 +76,7 @@ class DrawnMap(FeatureMap):
         In which rows are mapped. Products of mapped rows are formed in the same; sums are float64 always.
     """
 
-    default_size: ClassVar[int] = 1000
+    default_size: ClassVar[float] = 1000
     """The first parameter, where a map is asked for by its name alone."""
 
     seed: int = field(default=0, kw_only=True)

@@ -21,7 +21,7 @@ def map_classes() -> tuple[type[FeatureMap], ...]:
     """All kinds of maps, found in this folder.
 
     >>> [each.kind for each in map_classes()]
-    ['chain', 'fourier', 'hidden', 'identity', 'nystroem', 'patches', 'wrapped']
+    ['chain', 'fourier', 'hidden', 'identity', 'nystroem', 'patches', 'pca', 'wrapped']
     """
     import mergesvm.features as room
 

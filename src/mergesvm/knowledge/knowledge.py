@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from mergesvm.data import Layout
 from mergesvm.data.labels import Label, label_array
-from mergesvm.features import FeatureMap
+from mergesvm.features import Components, FeatureMap
 from mergesvm.knowledge.algebra import merge, reanchor, subtract
 from mergesvm.knowledge.anchor import as_point
 from mergesvm.knowledge.file import load_knowledge, save_knowledge
 from mergesvm.knowledge.parts import join, only, select
+from mergesvm.knowledge.pca import principal_components
 from mergesvm.knowledge.signature import Signature
 from mergesvm.knowledge.sums import Sums
 
@@ -126,6 +127,35 @@ class Knowledge(Sums):
         Knowledge of 3 rows x 1 feature in 2 classes: C 2, d 1
         """
         return join(self, groups)
+
+    def pca(self, n_components: float, *, whiten: bool = False, precision: str = "float64") -> Components:
+        """The frozen map to the principal components of all rows, with no second look at them.
+
+        It is scikit-learn's PCA of the rows of all classes together, but for the signs: here the largest entry of each
+        direction is positive. Rows count by their weight; in the pooled form by the class weights fixed there, too.
+
+        Parameters
+        ----------
+        n_components : int or float
+            How many; or, below 1, a share of the variance, of which as many as are needed explain more.
+        whiten : bool
+            Divide each feature by its standard deviation, that of n, and not of n - 1, rows.
+        precision : {"float64", "float32"}
+            In which rows are mapped. Directions are found in float64 always.
+
+        Examples
+        --------
+        >>> import mergesvm as ms
+        >>> from sklearn.datasets import load_digits
+        >>> X, y = load_digits(return_X_y=True)
+        >>> day1, day2 = ms.learn(X[:900], y[:900]), ms.learn(X[900:], y[900:])
+        >>> components = (day1 + day2).pca(0.9999)
+        >>> components, bool(components.explained.sum() > 0.9999)
+        (Components(54, precision='float64'), True)
+        >>> ms.learn(X, y, features=components).width
+        54
+        """
+        return principal_components(self, n_components, whiten=whiten, precision=precision)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that holds no code and can be trusted: whole or not at all, with a digest of everything.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.errors import ParameterError
-from mergesvm.features import Chain, FeatureMap, Fourier, HiddenLayer, Identity, Nystroem, Patches
+from mergesvm.features import Chain, Components, FeatureMap, Fourier, HiddenLayer, Identity, Nystroem, Patches
 from mergesvm.features.drawn import DrawnMap
 from mergesvm.features.patches import FAINT
 
@@ -59,6 +59,10 @@ KERNELS = {
 """,
     "polynomial": "kernel = Pow(activity, degree)",
 }
+
+COMPONENTS = """
+    applied = Gemm(near, directions)
+"""
 
 WHITENING = """
     applied = Gemm(kernel, whitening)
@@ -183,6 +187,11 @@ def _patches(patches: Patches) -> tuple[str, Constants]:
     return RESPONSES + RECTIFIERS[patches.rectify] + POOLING, constants
 
 
+def _components(components: Components) -> tuple[str, Constants]:  # noqa: ARG001
+    """V'(x - mean)."""
+    return COMPONENTS, {}
+
+
 def _averages(regions: list[NDArray[np.intp]]) -> NDArray[np.float64]:
     """The matrix that averages over regions, (regions, places), from their bounds."""
     sides = []
@@ -199,5 +208,6 @@ KINDS: dict[str, Callable[[Any], tuple[str, Constants]]] = {
     Fourier.kind: _fourier,
     Nystroem.kind: _nystroem,
     Patches.kind: _patches,
+    Components.kind: _components,
 }
 """How each kind of map is applied to rows about its centre, in ONNX: from ``near`` to ``applied``."""
