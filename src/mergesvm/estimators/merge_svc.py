@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from mergesvm.data import Rows, as_rows
 from mergesvm.data.labels import Label
 from mergesvm.errors import FormError, ParameterError
-from mergesvm.features import FeatureMap, as_map
+from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_learn, rows_to_predict
+from mergesvm.features import FeatureMap
 from mergesvm.knowledge import Knowledge, learn
 from mergesvm.models import LinearModel, PairwiseModel, check_terms, solve
 
-INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 SOLVE_PARAMETERS = ("C", "class_weight", "multiclass", "standardize", "penalize_intercept", "ties")
 
 
@@ -119,7 +116,7 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from these rows alone, and solve."""
-        with self._input_kept_on_failure():
+        with input_kept_on_failure(self):
             knowledge = self._learn(X, y, sample_weight, reset=True)
             return self._know(knowledge, self._solve(knowledge, self._present_terms()))
 
@@ -129,7 +126,7 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         The model is solved when it is next asked for, so that a slice costs the same however many came before.
         """
         known = getattr(self, "knowledge_", None)
-        with self._input_kept_on_failure():
+        with input_kept_on_failure(self):
             piece = self._learn(X, y, sample_weight, reset=known is None)
             allowed = list(piece.labels if classes is None else classes)
             strangers = [label for label in piece.labels if label not in allowed]
@@ -151,7 +148,7 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         more = other.knowledge_ if isinstance(other, MergeSVC) else other
         if hasattr(self, "knowledge_"):
             return self._know(self.knowledge_ + more)
-        with self._input_kept_on_failure():
+        with input_kept_on_failure(self):
             self.n_features_in_ = more.signature.inputs
             if more.signature.names is not None:
                 self.feature_names_in_ = np.array(more.signature.names, dtype=object)
@@ -186,15 +183,15 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row."""
-        return self.model_.predict(self._rows(X))
+        return self.model_.predict(rows_to_predict(self, X))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores, (rows, classes); for two classes (rows,), positive for the second."""
-        return self.model_.decision_function(self._rows(X))
+        return self.model_.decision_function(rows_to_predict(self, X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each class, (rows, classes), from the normal distribution of the scores in each class."""
-        return self.model_.predict_proba(self._rows(X))
+        return self.model_.predict_proba(rows_to_predict(self, X))
 
     @property
     def model_(self) -> LinearModel | PairwiseModel:
@@ -226,43 +223,24 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         """Intercepts, (problems,)."""
         return self.model_.intercept_
 
-    @contextmanager
-    def _input_kept_on_failure(self) -> Iterator[None]:
-        """What fails, or is interrupted, teaches nothing, not even how many features there are."""
-        before = {name: getattr(self, name) for name in INPUT_ATTRIBUTES if hasattr(self, name)}
-        try:
-            yield
-        except BaseException:
-            for name in INPUT_ATTRIBUTES:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(before)
-            raise
-
     def _learn(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Knowledge:
-        # Only names and width are checked here; rows are checked, and converted, block by block where they are learned.
-        rows = as_rows(X)
-        validate_data(self, X, y, reset=reset, skip_check_array=True)
-        names = getattr(self, "feature_names_in_", None)
+        rows, labels = rows_to_learn(self, X, y, reset)
         knowledge = None if reset else self.knowledge_
-        labels = column_or_1d(y, warn=True, dtype=None) if getattr(y, "ndim", 1) == 2 else y
-        rows.names = None if names is None else tuple(names)  # what scikit-learn takes for names counts
+        if knowledge is None:
+            features = map_of(self.features, self.n_features, self.random_state).freeze(rows, labels)
+        else:
+            features = knowledge.features
         return learn(
             rows,
             labels,
             sample_weight,
-            features=self._map().freeze(rows, labels) if knowledge is None else knowledge.features,
+            features=features,
             per_class=self.per_class,
             class_weight=self._pooled_weights(),
             anchor=None if knowledge is None else knowledge.anchor,
             precision=self.precision,
             n_jobs=self.n_jobs,
         )
-
-    def _map(self) -> FeatureMap:
-        seed = self.random_state
-        if isinstance(self.features, str) and not isinstance(seed, (int, np.integer)):
-            seed = int(check_random_state(seed).randint(2**31 - 1))
-        return as_map(self.features, self.n_features, seed)
 
     def _pooled_weights(self) -> Mapping[Label, float] | None:
         if self.per_class or self.class_weight is None:
@@ -288,12 +266,6 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         # A model not solved yet will be solved on the terms of now: parameters set later wait for fit or resolve.
         self.knowledge_, self._model, self._terms = knowledge, model, terms
         return self
-
-    def _rows(self, X: Any) -> Rows:
-        check_is_fitted(self)
-        rows = as_rows(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return rows
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "knowledge_")

@@ -64,7 +64,8 @@ def accumulate(
     elif not small:
         products = batch.rows.n_rows * len(anchor) ** 2
         kernels = kernels_worth(products * CELL_SECONDS * foresight)
-        wide_sums(batch, own, anchor, Threads(1) if products < SMALL else engine, precision, kernels)
+        exact = "float64" if len(anchor) <= NARROW else precision  # narrow rows are never multiplied in float32
+        wide_sums(batch, own, anchor, Threads(1) if products < SMALL else engine, exact, kernels)
     if not all(np.isfinite(gram.diagonal()).all() for gram in own.grams):
         batch.rows.check_finite()
         cure = ", or learn in float64" if precision == "float32" else ""

@@ -29,6 +29,9 @@ PENDING_BYTES = 2**26
 FAR = 16.0
 """An anchor so many standard deviations from the mean of a feature is moved to the mean."""
 
+FAINTEST = 1e-100
+"""A class whose rows together weigh less than this is forgotten."""
+
 
 def merge(pieces: Iterable[Piece]) -> Piece:
     """Add many pieces at once. Pieces may know different classes; the anchor is that of the piece with most rows.
@@ -156,6 +159,21 @@ def reanchor(knowledge: Piece, anchor: NDArray[np.float64]) -> Piece:
         peaks = np.maximum(peaks, np.where(before > SHRUNK * after, before, 0.0))
     sums = knowledge.sums + knowledge.counts[:, None] * shift
     return replace(knowledge, anchor=anchor, sums=sums, grams=grams, peaks=peaks)
+
+
+def faded(knowledge: Piece, factor: float) -> Piece:
+    """The same rows, each with its weight times a factor. A class of which hardly a weight is left is dropped."""
+    left = np.flatnonzero(knowledge.counts * factor > FAINTEST)
+    kept = left if knowledge.per_class else list(range(_n_grams(tuple(left), False)))
+    return replace(
+        knowledge,
+        labels=tuple(knowledge.labels[index] for index in left),
+        rows=knowledge.rows[left],
+        counts=knowledge.counts[left] * factor,
+        sums=knowledge.sums[left] * factor,
+        grams=tuple(knowledge.grams[index] * factor for index in kept),
+        peaks=knowledge.peaks[kept] * factor,
+    )
 
 
 def settled(knowledge: Piece) -> Piece:

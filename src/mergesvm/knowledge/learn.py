@@ -156,7 +156,7 @@ def _learn_stream(scan: Scan, terms: _Terms, progress: Progress | None) -> Knowl
         with closing(iter(scan)) as slices:  # type: ignore[type-var]
             for part in slices:
                 if part.rows.n_rows:
-                    yield _batch(part), _foresight(part, scan)
+                    yield batch_of(part), _foresight(part, scan)
                 if progress is not None:
                     progress(scan)
 
@@ -174,7 +174,8 @@ def _foresight(part: Slice, scan: Scan) -> float:
     return 1.0 if scan.share == 0 or scan.rows > part.rows.n_rows else 1 / scan.share
 
 
-def _batch(part: Slice) -> Batch:
+def batch_of(part: Slice) -> Batch:
+    """A slice of files as a batch; errors name the file."""
     if part.labels is None:
         raise DataError(f"{part.rows.source} has no labels. Say with label= where they are.")
     with _named(part.rows):

@@ -27,6 +27,11 @@ def kernels_worth(seconds_saved: float) -> ModuleType | None:
     return _import_kernels() if due else None
 
 
+def numba_is_loaded() -> None:
+    """Say that others have paid most of the price, so that these kernels cost little more."""
+    kernels_worth(LOAD_SECONDS)
+
+
 def loaded_kernels() -> ModuleType | None:
     """The compiled kernels, if they are loaded already."""
     return _kernels

@@ -25,7 +25,7 @@ class LinearModel(Planes):
     (2,)
     """
 
-    def __init__(self, domain: Domain, solution: Solution, moments: SideMoments | ClassMoments) -> None:
+    def __init__(self, domain: Domain, solution: Solution, moments: SideMoments | ClassMoments | None) -> None:
         super().__init__(domain, solution)
         self._moments = moments
 
@@ -52,6 +52,7 @@ class LinearModel(Planes):
         the true frequencies of the classes: where they are unbalanced or weighted, 1/2 need not be at score 0. For more
         it is softmax(t scores), with the one t that suits the distribution of the scores best.
         """
+        assert self._moments is not None, "models that are shown know how their scores are distributed"
         scores = self.scores(X)
         if len(self.classes_) == 1:
             return np.ones((len(scores), 1))

@@ -29,6 +29,10 @@ SMALL = 1e7
 """With fewer products than this, threads take longer to start than to save."""
 
 
+SOLVERS = ("eigh", "ridge", "cholesky", "recursive", "pegasos")
+"""All solvers; of several that were used the first here is the one to be named."""
+
+
 @dataclass(frozen=True)
 class Domain:
     """What a model is about: the classes, the features, and the rows from which it was solved.
@@ -45,7 +49,7 @@ class Domain:
     provenance : tuple of Origin
         Where they came from.
     terms : dict
-        C, class_weight, multiclass, standardize and penalize_intercept.
+        C, class_weight, multiclass, standardize and penalize_intercept; of Pegasos its own.
     """
 
     labels: tuple[Label, ...]
@@ -74,7 +78,7 @@ class Planes(ABC):
     anchor_ : array of shape (features,)
     feature_names_ : tuple of str or None
     solver_ : str
-        The solver used: "cholesky", or, if any of the problems needed it, "ridge" or "eigh".
+        The solver used: "cholesky", or, if any of the problems needed it, "ridge" or "eigh"; "recursive", "pegasos".
     """
 
     def __init__(self, domain: Domain, solution: Solution) -> None:
@@ -85,7 +89,9 @@ class Planes(ABC):
         self.anchor_ = domain.anchor
         self.feature_names_ = domain.signature.names
         self.coef_ = solution.coefs
-        self.solver_ = next(name for name in ("eigh", "ridge", "cholesky") if name in solution.solvers)
+        self.solver_ = next(
+            name for name in ("eigh", "ridge", "cholesky", "recursive", "pegasos") if name in solution.solvers
+        )
         self.intercept_ = solution.offsets - solution.coefs @ domain.anchor
         self._offsets = solution.offsets
 

@@ -33,16 +33,16 @@ def factorise(matrix: NDArray[np.float64], noise: float = 0.0) -> tuple[Solve, s
     ('cholesky', array([0.5 , 0.25]))
     """
     tolerance = 8 * max(len(matrix), 16) * EPSILON + noise
-    lower = _lower(matrix, tolerance)
+    lower = trusted_cholesky(matrix, tolerance)
     if lower is not None:
-        return _by_triangles(lower), "cholesky"
+        return by_triangles(lower), "cholesky"
     if noise > COARSE:
         return _with_ridge(matrix, tolerance), "ridge"
     return _by_eigenvectors(matrix, tolerance), "eigh"
 
 
-def _lower(matrix: NDArray[np.float64], tolerance: float) -> NDArray[np.float64] | None:
-    """The Cholesky factor, unless rounding has filled it."""
+def trusted_cholesky(matrix: NDArray[np.float64], tolerance: float) -> NDArray[np.float64] | None:
+    """The lower Cholesky factor, unless rounding has filled it."""
     try:
         lower = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
     except np.linalg.LinAlgError:
@@ -59,7 +59,7 @@ def _with_ridge(matrix: NDArray[np.float64], tolerance: float) -> Solve:
     for _ in range(12):
         system = matrix.copy()
         system[np.diag_indices_from(system)] *= 1 + share
-        lower = _lower(system, tolerance / 2)
+        lower = trusted_cholesky(system, tolerance / 2)
         if lower is not None:
             warnings.warn(
                 f"Products in float32 do not tell all directions apart at this C: a ridge of {share:.0e} of the "
@@ -68,12 +68,12 @@ def _with_ridge(matrix: NDArray[np.float64], tolerance: float) -> Solve:
                 SolverWarning,
                 stacklevel=2,
             )
-            return _by_triangles(lower)
+            return by_triangles(lower)
         share *= 4
     return _by_eigenvectors(matrix, tolerance)
 
 
-def _by_triangles(lower: NDArray[np.float64]) -> Solve:
+def by_triangles(lower: NDArray[np.float64]) -> Solve:
     def solve(right: NDArray[np.float64]) -> NDArray[np.float64]:
         half = solve_triangular(lower, right, lower=True, check_finite=False)
         solution: NDArray[np.float64] = solve_triangular(lower, half, lower=True, trans="T", check_finite=False)

@@ -1,0 +1,412 @@
+"""A live model: rows come one at a time or in blocks, and go again, and the coefficients are exact after each."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data import Batch, Scan, spans
+from mergesvm.data.labels import Label, label_array, label_kind, plain_label
+from mergesvm.errors import (
+    DataError,
+    FormError,
+    KnowledgeError,
+    ParameterError,
+    SignatureError,
+    SolverWarning,
+    SubtractionError,
+)
+from mergesvm.features import MappedRows
+from mergesvm.knowledge import Knowledge, Signature
+from mergesvm.knowledge.learn import batch_of
+from mergesvm.knowledge.provenance import Origin, now
+from mergesvm.models.linear import LinearModel
+from mergesvm.models.live_terms import LiveTerms
+from mergesvm.models.planes import Domain
+from mergesvm.models.truth import Part, Truth
+from mergesvm.solvers import ClassMoments, SideMoments, Solution, class_moments, one_vs_rest, side_moments
+from mergesvm.solvers.recursive import Recursion
+
+NOTICEABLE = 1e-6
+"""Coefficients that have drifted by more than this share are worth a warning."""
+
+TRUSTED = 1e-10
+"""Coefficients that rounding may have changed by more than this share are computed afresh before they are shown."""
+
+BLOCK_BYTES = 2**24
+"""Rows are mapped and learned so many bytes at a time."""
+
+FEW = 8
+"""Up to so many rows are learned one by one."""
+
+LARGEST = 1e150
+"""Larger values cannot be squared."""
+
+MOST_CHECKS = 1000
+
+
+@dataclass(frozen=True)
+class Check:
+    """How far the coefficients were from a fresh factorisation, as a share of the largest, after so many rows."""
+
+    rows: int
+    drift: float
+
+
+class LiveModel:
+    """A linear model of one-vs-rest that is not solved, but followed row by row.
+
+    Beside the inverse and the coefficients, which :class:`~mergesvm.solvers.recursive.Recursion` keeps, it holds the
+    truth: the knowledge of all rows that count or, with a window, the rows themselves. Against it the coefficients are
+    checked, and it is what can be merged.
+
+    Parameters
+    ----------
+    signature : Signature
+        The columns of the rows, and their frozen feature map.
+    terms : LiveTerms
+
+    Attributes
+    ----------
+    labels : list
+        The classes, in the order in which they came; their places here are the codes of rows.
+    rows_seen : int
+    checks : list of Check
+        The last 1,000 comparisons with a fresh factorisation.
+
+    Examples
+    --------
+    >>> from mergesvm.features import Identity
+    >>> from mergesvm.knowledge import Signature
+    >>> live = LiveModel(Signature(Identity(), 1), LiveTerms(C=100.0))
+    >>> for x, y in [(0.0, "low"), (1.0, "low"), (2.0, "high"), (3.0, "high")]:
+    ...     live.learn_one(np.array([x]), y)
+    >>> live.predict_one(np.array([0.2])), live.model().coef_.round(2)
+    ('low', array([[-0.79]]))
+    """
+
+    def __init__(self, signature: Signature, terms: LiveTerms) -> None:
+        self.terms = terms
+        self.labels: list[Label] = []
+        self.rows_seen = 0
+        self.checks: list[Check] = []
+        self._places: dict[Label, int] = {}
+        self._next_check = max(2 * signature.width, FEW)
+        self._truth = Truth(Knowledge.zero(signature), terms.forgetting)
+        self._recursion = Recursion(
+            signature.width,
+            terms.C,
+            forgetting=terms.forgetting,
+            window=terms.window or 0,
+            penalize_intercept=terms.penalize_intercept,
+        )
+        self._one = Part(np.empty((1, signature.width)), np.empty(1, dtype=np.int64), np.empty(1))
+        self._mapped = np.empty((1, signature.width), dtype=signature.features.dtype) if signature.mapped else None
+
+    @classmethod
+    def of(cls, knowledge: Knowledge, terms: LiveTerms) -> LiveModel:
+        """A live model that goes on from knowledge of rows that are gone."""
+        if terms.window:
+            raise ParameterError(
+                f"A window of {terms.window} rows has to hold them, and knowledge holds sums only. Leave window out."
+            )
+        if knowledge.signature.class_weights:
+            raise FormError("Class weights are fixed in this knowledge. Learn with per_class=True to go live with it.")
+        live = cls(knowledge.signature, terms)
+        for label in knowledge.labels:
+            live._place(label)
+        live._truth.known, live.rows_seen = knowledge, int(knowledge.rows.sum())
+        live._recursion.rows[:], live._recursion.stale = knowledge.rows, True
+        live._schedule()
+        return live
+
+    @property
+    def signature(self) -> Signature:
+        """The columns of the rows, their map, and the kind of the labels."""
+        return self._truth.signature
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The classes of which rows count, sorted."""
+        return label_array([label for label, _ in self._alive()])
+
+    def _alive(self) -> list[tuple[Label, int]]:
+        return sorted((self.labels[place], int(place)) for place in np.flatnonzero(self._recursion.rows))
+
+    # Learning.
+
+    def learn_one(self, row: NDArray[np.float64], label: Any, weight: float = 1.0) -> None:
+        """Learn one row, in O(width^2) with nothing allocated."""
+        if not 0 <= weight < np.inf:
+            raise DataError(f"The weight of a row has to be finite and not negative, not {weight!r}.")
+        if weight == 0:
+            return
+        place = self._places.get(label)
+        one = self._one
+        self._map_one(row, one.rows)
+        one.codes[0] = self._place(plain_label(label)) if place is None else place
+        one.weights[0] = weight
+        self._learn_rows(one, NONE)
+
+    def learn(self, batch: Batch) -> None:
+        """Learn a batch of rows; on any error nothing is changed."""
+        self._take(batch, lambda part, _: self._learn_block(part))
+
+    def predict_then_learn(self, batch: Batch) -> NDArray[np.int64]:
+        """Learn rows one by one, each after it was predicted; returns places in :attr:`labels`.
+
+        The place is -1 where there was no class to predict yet, and for rows of weight zero, which are not there.
+        """
+        predicted = np.full(batch.rows.n_rows, -1, dtype=np.int64)
+
+        def run(part: Part, at: NDArray[np.intp]) -> None:
+            out = np.empty(len(at), dtype=np.int64)
+            self._learn_rows(part, out)
+            predicted[at] = out
+
+        self._take(batch, run)
+        return predicted
+
+    def follow(self, scan: Scan, predict: bool = False) -> Iterator[tuple[Batch, NDArray[np.int64] | None]]:
+        """Learn all slices of a scan, one after another; yields each, with its predictions if they are asked for."""
+        for part in scan:
+            if part.rows.n_rows:
+                batch = batch_of(part)
+                if predict:
+                    yield batch, self.predict_then_learn(batch)
+                else:
+                    self.learn(batch)
+                    yield batch, None
+        origins = (Origin(source, rows, now()) for source, rows in scan.counts.items())
+        known = self._truth.known
+        self._truth.known = replace(known, provenance=(*known.provenance, *origins))
+
+    def forget(self, batch: Batch) -> None:
+        """Take rows back that were learned before; on any error nothing is changed."""
+        unknown = [label for label in batch.labels.classes if label not in self._places]
+        if unknown:
+            raise SubtractionError(f"Class {unknown[0]!r} was never learned. Nothing was taken back.")
+        if self.terms.forgetting != 1:
+            raise FormError(
+                "With a forgetting factor a row weighs less the older it is, and rows do not tell their age: they "
+                "cannot be taken back. Use a window and no forgetting factor."
+            )
+        if self.terms.window:
+            self._leave_window(batch)
+        else:
+            self._take(batch, lambda part, _: self._take_back(part))
+
+    def _take(self, batch: Batch, use: Callable[[Part, NDArray[np.intp]], None]) -> None:
+        """Do something with all rows of a batch that count, some at a time: all of it or nothing."""
+        batch.rows.check_finite()
+        if self.signature.mapped:
+            self.signature.features.check_rows(batch.rows, self.signature.names)
+        places = [self._place(label) for label in batch.labels.classes]
+        if batch.rows.n_rows <= FEW:
+            for part, at in self._parts(batch, places):
+                use(part, at)
+            return
+        memory, seen = self._truth.remember(), self.rows_seen
+        held = self._recursion.as_given()
+        try:
+            for part, at in self._parts(batch, places):
+                use(part, at)
+        except BaseException:
+            self._truth.go_back(memory)
+            self.rows_seen = seen
+            self._recursion.set_held(*held)
+            raise
+
+    def _parts(self, batch: Batch, places: list[int]) -> Iterator[tuple[Part, NDArray[np.intp]]]:
+        """Features, places of classes and weights of the rows that count, and which rows they are."""
+        codes = np.array([*places, -1], dtype=np.int64)[batch.labels.codes]
+        signature = self.signature
+        rows = MappedRows(batch.rows, signature.features) if signature.mapped else batch.rows
+        weights = np.ones(rows.n_rows) if batch.weights is None else batch.weights
+        for start, stop in spans(rows.n_rows, max(256, BLOCK_BYTES // (8 * max(signature.width, batch.rows.width)))):
+            block = rows.block(start, stop)
+            block = np.ascontiguousarray(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64)
+            if not max(block.max(), -block.min()) < LARGEST:
+                raise DataError("Input X has values too large to be squared and summed. Rescale the columns.")
+            counted = np.flatnonzero(codes[start:stop] >= 0)
+            if len(counted) < stop - start:
+                block = block[counted]
+            yield Part(block, codes[start + counted], weights[start + counted]), start + counted
+
+    def _learn_block(self, part: Part) -> None:
+        recursion, truth = self._recursion, self._truth
+        n_rows = len(part.rows)
+        if n_rows <= (recursion.worthwhile if self.terms.window else FEW):
+            self._learn_rows(part, NONE)
+            return
+        recursion.fade(n_rows)
+        if self.terms.window:
+            recursion.hold(*part)
+        elif n_rows > truth.room or self.terms.forgetting != 1:
+            truth.add(part, self.labels)
+            recursion.stale = True
+            recursion.change_block(*part, 1)
+        else:
+            if n_rows > truth.free:
+                truth.knowledge(self.labels)
+            if n_rows > recursion.worthwhile and not recursion.stale and not recursion.has_sums:
+                recursion.restart(*self._known())
+            truth.wait(part, self.labels)
+            recursion.change_block(*part, 1)
+        self._count(n_rows)
+
+    def _learn_rows(self, part: Part, predicted: NDArray[np.int64]) -> None:
+        """Rows one by one; as many at a time as can wait, and up to the next check."""
+        recursion, truth, held = self._recursion, self._truth, bool(self.terms.window)
+        at, n_rows = 0, len(part.rows)
+        while at < n_rows:
+            if recursion.stale:
+                recursion.restart(*self._known())
+            room = self._next_check - self.rows_seen
+            stop = min(n_rows, at + max(1, room if held else min(room, truth.free)))
+            these = part if stop - at == n_rows else part.cut(at, stop)
+            taken, well = recursion.learn_rows(*these, predicted[at:stop])
+            if not held:
+                truth.wait(these if taken == stop - at else these.cut(0, taken), self.labels)
+            at += taken
+            self._count(taken)
+            if not well and not recursion.stale:
+                raise DataError("The row contains NaN, infinity or a value too large to be learned. It was left out.")
+
+    def _take_back(self, part: Part) -> None:
+        self._truth.subtract(part, self.labels)
+        if not self._truth.known.labels:
+            self._recursion.stale = True
+        self._recursion.change_block(*part, -1)
+
+    def _leave_window(self, batch: Batch) -> None:
+        rows, codes, weights = self._recursion.as_given()
+        kept = np.ones(len(rows), dtype=bool)
+        places = [self._places[label] for label in batch.labels.classes]
+        for part, at in self._parts(batch, places):
+            for row, place, weight, number in zip(*part, at, strict=True):
+                found = np.flatnonzero(kept & (codes == place) & (weights == weight) & (rows == row).all(axis=1))
+                if not len(found):
+                    raise SubtractionError(
+                        f"Row {number}, of class {self.labels[place]!r} and weight {weight:g}, is not among the "
+                        f"{len(rows):,} rows in the window. Nothing was taken back."
+                    )
+                kept[found[0]] = False
+        self._recursion.set_held(rows[kept], codes[kept], weights[kept])
+
+    def _map_one(self, row: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+        if self._mapped is None:
+            out[0] = row
+        else:
+            self.signature.features.map_block(row[None], self._mapped)
+            out[0] = self._mapped[0]
+
+    def _place(self, label: Label) -> int:
+        if label not in self._places:
+            kind = label_kind(label)
+            known = self.signature.labels or kind
+            if kind != known:
+                raise SignatureError(f"Cannot learn rows of {kind} labels after rows of {known} labels: {label!r}.")
+            self._truth.know_labels(kind)
+            self._recursion.add_class(float((self.terms.class_weight or {}).get(label, 1.0)))
+            self._places[label] = len(self.labels)
+            self.labels.append(label)
+        return self._places[label]
+
+    # Checking.
+
+    def _count(self, n_rows: int) -> None:
+        self.rows_seen += n_rows
+        if self.rows_seen >= self._next_check:
+            if self._recursion.followed:
+                self.check()
+            self._schedule()
+
+    def _schedule(self) -> None:
+        # Early rows change most, and rounding with them: checks begin soon and grow rarer.
+        self._next_check = self.rows_seen + max(FEW, min(self.terms.check_every, self.rows_seen))
+
+    def check(self) -> float:
+        """Compare the coefficients with a fresh factorisation, and repair them; returns how far they had drifted."""
+        recursion = self._recursion
+        before = recursion.planes()[0]
+        recursion.restart(*self._known())
+        fresh = recursion.planes()[0]
+        size = float(np.abs(fresh).max(initial=0.0))
+        drift = float(np.abs(before - fresh).max(initial=0.0)) / size if size > 0 else 0.0
+        self.checks = [*self.checks[-MOST_CHECKS + 1 :], Check(self.rows_seen, drift)]
+        if drift > NOTICEABLE:
+            warnings.warn(
+                f"After {self.rows_seen:,} rows the coefficients had drifted by {drift:.0e} of the largest, and were "
+                f"repaired by a fresh factorisation. A smaller C, scaled features or a smaller check_every avoid this.",
+                SolverWarning,
+                stacklevel=2,
+            )
+        return drift
+
+    def _settle(self) -> None:
+        """Bring the coefficients up to date, if something waits for it, or rounding may show."""
+        if self._recursion.stale or self._recursion.loss > TRUSTED:
+            self._recursion.restart(*self._known())
+
+    def _known(self) -> tuple[Knowledge, list[int]]:
+        knowledge = self.knowledge()
+        return knowledge, [self._places[label] for label in knowledge.labels]
+
+    # What is known.
+
+    def knowledge(self) -> Knowledge:
+        """The knowledge of all rows that count, which can be merged, saved and solved on other terms."""
+        if not self.terms.window:
+            return self._truth.knowledge(self.labels)
+        held = Part(*self._recursion.held())
+        return self._truth.piece(held, self.labels) if len(held.rows) else Knowledge.zero(self.signature)
+
+    def model(self, probabilities: bool = True) -> LinearModel:
+        """The model of this moment; without probabilities it costs little more than its coefficients."""
+        terms, alive = self.terms, self._alive()
+        if not alive:
+            raise KnowledgeError("There is nothing to predict from: no rows count. Learn some first.")
+        self._settle()
+        at = [place for _, place in alive]
+        coefs, offsets, mean = self._recursion.planes()
+        planes = at if len(at) > 2 else at[-1:]  # two classes have one plane between them
+        solution = Solution(coefs[planes], offsets[planes], ("recursive",) * len(planes))
+        domain = Domain(
+            tuple(label for label, _ in alive),
+            mean,
+            self.signature,
+            self._recursion.rows[at],
+            self._truth.known.provenance,
+            {
+                "C": float(terms.C),
+                "class_weight": dict(terms.class_weight) if terms.class_weight else None,
+                "multiclass": "ovr",
+                "standardize": False,
+                "penalize_intercept": terms.penalize_intercept,
+            },
+        )
+        return LinearModel(domain, solution, self._moments(solution, mean) if probabilities else None)
+
+    def _moments(self, solution: Solution, mean: NDArray[np.float64]) -> SideMoments | ClassMoments:
+        knowledge = self.knowledge()
+        solution = replace(solution, offsets=solution.offsets + solution.coefs @ (knowledge.anchor - mean))
+        if len(knowledge.labels) > 2:
+            return class_moments(knowledge, solution)
+        return side_moments(knowledge, one_vs_rest(knowledge), solution)
+
+    def predict_one(self, row: NDArray[np.float64]) -> Label | None:
+        """The class of one row, or None if nothing has been learned yet."""
+        if not self._recursion.followed:
+            self._settle()
+        self._map_one(row, self._one.rows)
+        place = self._recursion.best_class(self._one.rows[0])
+        return None if place < 0 else self.labels[place]
+
+
+NONE = np.empty(0, dtype=np.int64)

@@ -1,0 +1,134 @@
+"""The truth beside a live model: the knowledge of all rows that count, to which new rows are added many at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.labels import Coded, Label
+from mergesvm.knowledge import Knowledge, Signature, learn
+from mergesvm.knowledge.algebra import faded
+
+WAITING_BYTES = 2**23
+"""Rows wait in so much memory before they are summed: sums are large, and adding to them rarely is cheaper."""
+
+MOST_WAITING, LEAST_WAITING = 4096, 16
+
+
+class Part(NamedTuple):
+    """Some rows of features, (rows, width), with the places of their classes, and their weights."""
+
+    rows: NDArray[np.float64]
+    codes: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    def cut(self, start: int, stop: int) -> Part:
+        """Rows ``start`` to ``stop``."""
+        return Part(self.rows[start:stop], self.codes[start:stop], self.weights[start:stop])
+
+
+class Truth:
+    """Knowledge of rows of features, and the rows that wait to be added to it.
+
+    Parameters
+    ----------
+    known : Knowledge
+        What is known to begin with.
+    forgetting : float
+        By what factor all rows weigh less when another comes.
+
+    Examples
+    --------
+    >>> import mergesvm as ms
+    >>> truth = Truth(ms.Knowledge.zero(ms.Signature(ms.features.Identity(), 1)))
+    >>> truth.wait(Part(np.array([[1.0], [2.0]]), np.array([0, 1]), np.ones(2)), ["a", "b"])
+    >>> truth.knowledge(["a", "b"])
+    Knowledge of 2 rows x 1 feature in 2 classes: a 1, b 1
+    """
+
+    def __init__(self, known: Knowledge, forgetting: float = 1.0) -> None:
+        self.known, self.forgetting = known, forgetting
+        self.room = max(LEAST_WAITING, min(MOST_WAITING, WAITING_BYTES // (8 * known.width)))
+        self._begin()
+
+    def _begin(self) -> None:
+        # Fresh memory each time, so that who remembers how many waited before finds those rows untouched.
+        rows, codes = np.empty((self.room, self.known.width)), np.empty(self.room, dtype=np.int64)
+        self._waiting, self._n_waiting = Part(rows, codes, np.empty(self.room)), 0
+
+    def wait(self, part: Part, labels: list[Label]) -> None:
+        """Let some rows wait, no more than there is :attr:`free` room for."""
+        stop = self._n_waiting + len(part.rows)
+        for mine, more in zip(self._waiting, part, strict=True):
+            mine[self._n_waiting : stop] = more
+        self._n_waiting = stop
+        if stop == self.room:
+            self.knowledge(labels)
+
+    @property
+    def free(self) -> int:
+        """How many rows more can wait."""
+        return self.room - self._n_waiting
+
+    def add(self, part: Part, labels: list[Label]) -> None:
+        """Add rows, the last of which is the newest, at once."""
+        known, piece = self.knowledge(labels), self.piece(self._aged(part), labels)
+        factor = self.forgetting ** len(part.rows)
+        self.known = (known if factor == 1 else faded(known, factor)) + piece
+
+    def subtract(self, part: Part, labels: list[Label]) -> None:
+        """Take rows back."""
+        self.known = self.knowledge(labels) - self.piece(part, labels)
+
+    def knowledge(self, labels: list[Label]) -> Knowledge:
+        """All that is known, with the rows that waited."""
+        if self._n_waiting:
+            waited = self._waiting.cut(0, self._n_waiting)
+            self._begin()
+            self.add(waited, labels)
+        return self.known
+
+    def piece(self, part: Part, labels: list[Label]) -> Knowledge:
+        """Knowledge of some rows alone."""
+        signature = self.known.signature
+        anchor = self.known.anchor if self.known.labels else None
+        weights = None if (part.weights == 1).all() else part.weights
+        piece = learn(
+            part.rows, Coded(part.codes, tuple(labels)), weights, per_class=signature.per_class, anchor=anchor
+        )
+        return replace(piece, signature=signature)
+
+    def _aged(self, part: Part) -> Part:
+        if self.forgetting == 1:
+            return part
+        return part._replace(weights=part.weights * self.forgetting ** np.arange(len(part.rows) - 1, -1, -1.0))
+
+    def know_labels(self, kind: str) -> None:
+        """Remember of what kind the labels are."""
+        self.known = replace(self.known, signature=replace(self.known.signature, labels=kind))
+
+    @property
+    def signature(self) -> Signature:
+        """The terms on which sums are kept."""
+        return self.known.signature
+
+    def __getstate__(self) -> dict[str, Any]:
+        waiting = tuple(self._waiting.cut(0, self._n_waiting))
+        return {"known": self.known, "forgetting": self.forgetting, "waiting": waiting}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["known"], state["forgetting"])  # type: ignore[misc]
+        self._n_waiting = len(state["waiting"][0])
+        for mine, theirs in zip(self._waiting, state["waiting"], strict=True):
+            mine[: self._n_waiting] = theirs
+
+    def remember(self) -> tuple[Knowledge, Part, int]:
+        """What :meth:`go_back` needs; nothing is copied."""
+        return self.known, self._waiting, self._n_waiting
+
+    def go_back(self, memory: tuple[Knowledge, Part, int]) -> None:
+        """Make everything undone since it was remembered."""
+        self.known, self._waiting, self._n_waiting = memory

@@ -1,0 +1,447 @@
+"""Recursive least squares: the inverse and the coefficients, exact after every row."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import eigh, lapack, solve_triangular
+
+from mergesvm.engines import Threads
+from mergesvm.knowledge import Knowledge
+from mergesvm.knowledge.loading import numba_is_loaded
+from mergesvm.knowledge.narrow import mirror
+from mergesvm.solvers.factor import EPSILON, by_triangles, trusted_cholesky
+
+DEPTH, GROUP = 8, 4
+"""How many changes wait to be written into the inverse, and to a multiple of what the width is filled up."""
+
+LINES, SCALARS, WHOLE = 5, 3, 4
+"""The sizes of ``vectors``, ``scalars`` and ``whole``, whose places the compiled kernels name."""
+
+MEAN, PULL, RIDGE = 0, 1, 4
+COUNT, SCALE, LOSS = range(3)
+FILLED, CURSOR, OLDEST, HELD = range(4)
+
+WIDE = 512
+"""From this width on BLAS may use all its threads for one factorisation."""
+
+Vector = NDArray[np.float64]
+
+
+class Recursion:
+    """Least squares over rows that come and go, for one target a class (1 for its rows, -1 for all others).
+
+    About the weighted mean m of the rows the intercept separates from the coefficients. With S the scatter about m::
+
+        P = (R + S)^-1,    W = P sum_i omega_i (x_i - m) (y_i - mean y)',    R = I/C
+
+    A row x of weight omega, at d = x - m from the mean of rows that weigh n, changes S by kappa d d' with
+    kappa = n omega / (n + omega); a row that is taken back, at d from the mean of those that remain, by as much with
+    the opposite sign. By the matrix inversion lemma, with s = P d::
+
+        P <- P - c s s',   W <- W + c (y - mean y - W d) s,   c = kappa / (1 + kappa d's)
+
+    The penalty on the intercept at the origin is a term of rank one, and enters when coefficients are asked for, by
+    Sherman-Morrison with q = P m, which follows by the same change. Without it the intercept is free.
+
+    With a forgetting factor f below 1, every row weighs f times less when the next one comes: P is divided by f. The
+    penalty would fade with the rows, and what does not vary any more would grow without end: so some coordinates of R
+    are restored to 1/C with every row, in turn, and none falls below about a third of it.
+
+    Parameters
+    ----------
+    width : int
+        Number of features.
+    C : float
+    forgetting : float
+        1 to forget nothing.
+    window : int
+        How many rows are held; 0 for all.
+    penalize_intercept : bool
+
+    Attributes
+    ----------
+    coefs : array of shape (classes, width, filled up)
+        W, without the penalty on the intercept.
+    target_means : array of shape (classes,)
+    rows : array of int, shape (classes,)
+    factors : array of shape (classes,)
+        Class weights.
+    ring, ring_codes, ring_weights : arrays
+        The rows in the window, in a ring.
+    """
+
+    def __init__(
+        self, width: int, C: float, *, forgetting: float = 1.0, window: int = 0, penalize_intercept: bool = True
+    ) -> None:
+        self.width, self.C = width, C
+        self.forgetting = forgetting
+        self.penalty = C if penalize_intercept else np.inf
+        self.restored = int(np.ceil(width * (1 - forgetting)))
+        self.coefs = np.zeros((0, -(-width // GROUP) * GROUP))
+        self.target_means, self.factors, self._scores = np.zeros(0), np.zeros(0), np.zeros(0)
+        self.rows = np.zeros(0, dtype=np.int64)
+        self.ring = np.zeros((window, width))
+        self.ring_codes, self.ring_weights = np.zeros(window, dtype=np.int64), np.zeros(window)
+        self.whole = np.zeros(WHOLE, dtype=np.int64)
+        self.vectors = np.zeros((LINES, self.coefs.shape[1]))
+        self.vectors[RIDGE], self.vectors[RIDGE, :width] = np.inf, 1 / C
+        self._reset()
+
+    def _reset(self) -> None:
+        full = self.coefs.shape[1]
+        self.inverse = np.diag(1 / self.vectors[RIDGE])
+        self.waiting, self.signs = np.zeros((DEPTH, full)), np.ones(DEPTH)
+        self.scalars = np.zeros(SCALARS)
+        self.scalars[SCALE] = 1.0
+        self.whole[FILLED] = 0
+        self.coefs[:], self.vectors[:RIDGE] = 0.0, 0.0
+        self.target_means[:] = -1.0
+        self._sums: _Sums | None = None
+        self._unsolved = False
+        self._lower: Vector | None = None
+        self._mirrored = True
+        self.stale = False
+
+    def add_class(self, factor: float) -> None:
+        """Make room for one more class, of which no row has come yet: its target was -1 so far."""
+        self.coefs = np.vstack([self.coefs, np.zeros((1, self.coefs.shape[1]))])
+        self.target_means = np.append(self.target_means, -1.0)
+        self.factors = np.append(self.factors, factor)
+        self.rows = np.append(self.rows, 0)
+        self._scores = np.zeros(len(self.rows))
+        if self._sums is not None:
+            self._sums.add_class()
+
+    @property
+    def loss(self) -> float:
+        """About how much rounding may have changed the coefficients, as a share of them."""
+        return float(self.scalars[LOSS])
+
+    @property
+    def worthwhile(self) -> int:
+        """Up to how many rows at once it is cheaper to change the inverse than to compute it afresh."""
+        return max(1, self.width // 8)
+
+    @property
+    def has_sums(self) -> bool:
+        """Whether a fresh start has left sums, to which blocks can be added."""
+        return self._sums is not None
+
+    @property
+    def followed(self) -> bool:
+        """Whether the coefficients are those of all rows, with nothing that waits to be solved."""
+        return not self.stale and not self._unsolved
+
+    # One row after another, compiled.
+
+    def learn_rows(
+        self, block: Vector, codes: NDArray[np.int64], weights: Vector, predicted: NDArray[np.int64]
+    ) -> tuple[int, bool]:
+        """Learn rows one by one; where ``predicted`` is not empty, each is predicted before it is learned.
+
+        Returns how many rows were taken, and whether all is well. If it is not, either the next row is not finite, or,
+        with :attr:`stale`, the inverse has to be computed afresh.
+        """
+        kernels = _kernels()
+        self._invert()
+        self._sums, self._mirrored = None, False
+        taken, status = kernels.learn_rows(
+            block,
+            codes,
+            weights,
+            self.factors,
+            self.forgetting,
+            1 / self.C,
+            self.restored,
+            self.penalty,
+            self.inverse,
+            self.waiting,
+            self.signs,
+            self.coefs,
+            self.vectors,
+            self.target_means,
+            self.rows,
+            self.scalars,
+            self.whole,
+            self.ring,
+            self.ring_codes,
+            self.ring_weights,
+            self._scores,
+            predicted,
+        )
+        self.stale = status == kernels.LOST
+        return taken, status == kernels.DONE
+
+    def best_class(self, row: Vector) -> int:
+        """The place of the class of one row; -1 if there is none yet."""
+        return int(
+            _kernels().best_class(
+                row,
+                self.penalty,
+                self.coefs,
+                self.vectors,
+                self.target_means,
+                self.rows,
+                self.scalars,
+                self._scores,
+            )
+        )
+
+    # Many rows at once, by BLAS.
+
+    def change_block(self, block: Vector, codes: NDArray[np.int64], weights: Vector, sign: int) -> None:
+        """Add rows (sign 1) or take them back (sign -1): few by the formula of Woodbury, many by adding to the sums.
+
+        Sums are solved when coefficients are next asked for. Where there are none, or rounding would spoil the result,
+        all is left to :meth:`restart`.
+        """
+        self.rows += sign * np.bincount(codes, minlength=len(self.rows))
+        weights = weights * self.factors[codes]
+        if self.stale:
+            return
+        if self._sums is not None and (self._unsolved or len(block) > self.worthwhile):
+            self._sums.add(block, codes, weights, sign)
+            self._unsolved = True
+        elif len(block) > self.worthwhile:
+            self.stale = True
+        else:
+            self._sums = None
+            self._change_by_woodbury(block, codes, weights, sign)
+
+    def _change_by_woodbury(self, block: Vector, codes: NDArray[np.int64], weights: Vector, sign: int) -> None:
+        """Change the inverse by all rows of a block at once.
+
+        About their own mean the rows change S by their own scatter, and by the distance of that mean from the mean of
+        the others: one more row.
+        """
+        self._invert()
+        self._mirror()
+        more, count = float(weights.sum()), float(self.scalars[COUNT])
+        after = count + sign * more
+        if more == 0:
+            return
+        if not after > 1e-9 * count:
+            self.stale = True
+            return
+        mean, target_means = self.vectors[MEAN, : self.width], self.target_means
+        targets = np.where(codes[:, None] == np.arange(len(self.rows)), 1.0, -1.0)
+        own, own_targets = weights @ block / more, weights @ targets / more
+        # The mean of the other rows: those that were there before, or those that remain.
+        other = mean if sign > 0 else (count * mean - more * own) / after
+        other_targets = target_means if sign > 0 else (count * target_means - more * own_targets) / after
+        root = np.sqrt(weights)[:, None]
+        between = np.sqrt((count if sign > 0 else after) * more / (count + more if sign > 0 else count))
+        changes = np.zeros((len(block) + 1, self.coefs.shape[1]))
+        changes[:-1, : self.width] = root * (block - own)
+        changes[-1, : self.width] = between * (own - other)
+        errors = np.vstack([root * (targets - own_targets), between * (own_targets - other_targets)])
+        errors -= changes @ self.coefs.T
+        gains = changes @ self.inverse
+        core = sign * (gains @ changes.T)
+        core[np.diag_indices_from(core)] += 1.0
+        try:
+            lower = np.linalg.cholesky(core)
+        except np.linalg.LinAlgError:
+            self.stale = True
+            return
+        pivots = lower.diagonal() ** 2
+        self.scalars[LOSS] += EPSILON * max(float(pivots.max()), 1 / float(pivots.min()))
+        half = solve_triangular(lower, np.hstack([gains, errors]), lower=True, check_finite=False)
+        gains, errors = np.ascontiguousarray(half[:, : gains.shape[1]]), half[:, gains.shape[1] :]
+        self.inverse -= sign * (gains.T @ gains)
+        self.coefs += sign * (errors.T @ gains)
+        self.vectors[MEAN, : self.width] = (count * mean + sign * more * own) / after
+        self.target_means = (count * target_means + sign * more * own_targets) / after
+        self.vectors[PULL] = self.inverse @ self.vectors[MEAN]
+        self.scalars[COUNT] = after
+
+    # From sums, afresh.
+
+    def restart(self, knowledge: Knowledge, places: list[int]) -> None:
+        """Compute everything afresh from knowledge of the rows that count now; ``places`` are those of its classes."""
+        self._reset()
+        self.rows[:] = 0
+        self.rows[places] = knowledge.rows
+        self._sums = _Sums.of(knowledge, places, self.factors)
+        self._solve()
+
+    def _solve(self) -> None:
+        """The coefficients, from sums; the inverse can wait."""
+        assert self._sums is not None
+        self._unsolved = False
+        width, counts = self.width, self._sums.counts
+        count = float(counts.sum())
+        if not count > 0:
+            self.stale = True  # nothing is left, and the next row begins anew
+            return
+        with Threads.single_threaded_blas() if width < WIDE else nullcontext():
+            mean = self._sums.sums.sum(axis=0) / count
+            system = np.outer(mean, -count * mean)
+            system += self._sums.gram
+            system[np.diag_indices_from(system)] += self.vectors[RIDGE, :width]
+            right = 2 * (self._sums.sums - counts[:, None] * mean)
+            centre = self._sums.anchor + mean
+            self._lower = trusted_cholesky(system, 8 * max(width, 16) * EPSILON)
+            if self._lower is not None:
+                solved = by_triangles(self._lower)(np.vstack([right, centre]).T).T
+            else:
+                inverse, told = _by_eigenvectors(system, self.vectors[RIDGE, :width])
+                self.inverse[:width, :width], self._mirrored = inverse, False
+                solved = np.vstack([right @ told, inverse @ centre])
+        self.coefs[:, :width] = solved[:-1]
+        self.vectors[MEAN, :width], self.vectors[PULL, :width] = centre, solved[-1]
+        self.target_means[:] = 2 * counts / count - 1
+        self.scalars[:] = 0.0
+        self.scalars[COUNT], self.scalars[SCALE] = count, 1.0
+        self.whole[FILLED] = 0
+
+    def fade(self, n_rows: int) -> None:
+        """Let so many rows pass as far as the penalty is concerned; everything else waits for :meth:`restart`."""
+        ridge = self.vectors[RIDGE, : self.width]
+        for _ in range(n_rows if self.forgetting != 1 else 0):
+            ridge *= self.forgetting
+            at = (int(self.whole[CURSOR]) + np.arange(self.restored)) % self.width
+            ridge[at] = 1 / self.C
+            self.whole[CURSOR] = (self.whole[CURSOR] + self.restored) % self.width
+
+    def held(self) -> tuple[Vector, NDArray[np.int64], Vector]:
+        """The rows in the window, the oldest first, with the places of their classes and the weights they have now."""
+        rows, codes, weights = self.as_given()
+        return rows, codes, weights * self.forgetting ** np.arange(len(rows) - 1, -1, -1.0)
+
+    def hold(self, block: Vector, codes: NDArray[np.int64], weights: Vector) -> None:
+        """Put rows into the window; everything else waits for :meth:`restart`."""
+        rows, places, given = (
+            np.concatenate(pair)[-len(self.ring) :]
+            for pair in zip(self.as_given(), (block, codes, weights), strict=True)
+        )
+        self.set_held(rows, places, given)
+
+    def set_held(self, rows: Vector, codes: NDArray[np.int64], weights: Vector) -> None:
+        """Let these be the rows in the window, with the weights with which they came."""
+        number = len(rows)
+        self.ring[:number], self.ring_codes[:number], self.ring_weights[:number] = rows, codes, weights
+        self.whole[OLDEST], self.whole[HELD] = 0, number
+        if len(self.ring):
+            self.rows[:] = np.bincount(codes, minlength=len(self.rows))
+        self.stale = True
+
+    def as_given(self) -> tuple[Vector, NDArray[np.int64], Vector]:
+        """The rows in the window, the oldest first, with the weights with which they came."""
+        number = int(self.whole[HELD])
+        order = (int(self.whole[OLDEST]) + np.arange(number)) % max(1, len(self.ring))
+        return self.ring[order], self.ring_codes[order], self.ring_weights[order]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # What comes from a file that is mapped into memory may be read-only, and everything here is written in place.
+        self.__dict__.update(
+            {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in state.items()}
+        )
+
+    def planes(self) -> tuple[Vector, Vector, Vector]:
+        """Coefficients, (classes, width), scores at the mean of the rows, (classes,), and that mean, (width,)."""
+        if self._unsolved:
+            self._solve()
+        mean, q = self.vectors[MEAN, : self.width].copy(), self.vectors[PULL, : self.width]
+        coefs, offsets = self.coefs[:, : self.width].copy(), self.target_means.copy()
+        count = float(self.scalars[COUNT])
+        if count > 0 and np.isfinite(self.penalty):
+            pull = (offsets - coefs @ mean) / (self.penalty + mean @ q + 1 / count)
+            coefs += pull[:, None] * q
+            offsets -= pull / count
+        return coefs, offsets, mean
+
+    def _invert(self) -> None:
+        """The inverse, of which a fresh start has only left the Cholesky factor."""
+        if self._unsolved:
+            self._solve()
+        if self._lower is not None:
+            width = self.width
+            with Threads.single_threaded_blas() if width < WIDE else nullcontext():
+                inverse, _ = lapack.dpotri(self._lower, lower=1)
+            self.inverse[:width, :width] = inverse.T
+            self._lower, self._mirrored = None, False
+
+    def _mirror(self) -> None:
+        """The whole inverse, with all changes written: the compiled kernels keep the upper triangle only."""
+        filled = int(self.whole[FILLED])
+        if filled:
+            lines = self.waiting[:filled]
+            self.inverse -= (lines * self.signs[:filled, None]).T @ lines
+        self.inverse *= self.scalars[SCALE]
+        self.scalars[SCALE], self.whole[FILLED] = 1.0, 0
+        if not self._mirrored or filled:
+            mirror(self.inverse)
+            self._mirrored = True
+
+
+@dataclass
+class _Sums:
+    """Weighted counts and sums of each class, and the Gram matrix of all, about an anchor: what is solved afresh."""
+
+    anchor: Vector
+    counts: Vector
+    sums: Vector
+    gram: Vector
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: value.copy() for name, value in state.items()})
+
+    @classmethod
+    def of(cls, knowledge: Knowledge, places: list[int], factors: Vector) -> _Sums:
+        """The sums of all classes, each at its place, with the weights of the classes."""
+        weights, width = factors[places], knowledge.width
+        counts, sums = np.zeros(len(factors)), np.zeros((len(factors), width))
+        counts[places], sums[places] = weights * knowledge.counts, weights[:, None] * knowledge.sums
+        gram = np.zeros((width, width))
+        for weight, part in zip(weights if knowledge.per_class else weights[:1], knowledge.grams, strict=True):
+            gram += part if weight == 1 else weight * part
+        return cls(knowledge.anchor, counts, sums, gram)
+
+    def add(self, block: Vector, codes: NDArray[np.int64], weights: Vector, sign: int) -> None:
+        """Add rows, or take them back."""
+        near = block - self.anchor
+        self.counts += sign * np.bincount(codes, weights, minlength=len(self.counts))
+        indicator = sparse.csr_array((weights, (codes, np.arange(len(codes)))), shape=(len(self.counts), len(codes)))
+        self.sums += sign * (indicator @ near)
+        near *= np.sqrt(weights)[:, None]
+        product = near.T @ near
+        if sign > 0:
+            self.gram += product
+        else:
+            self.gram -= product
+
+    def add_class(self) -> None:
+        """Room for one more class."""
+        self.counts = np.append(self.counts, 0.0)
+        self.sums = np.vstack([self.sums, np.zeros((1, self.sums.shape[1]))])
+
+
+@cache
+def _kernels() -> ModuleType:
+    from mergesvm.solvers import recursive_kernels
+
+    numba_is_loaded()
+    return recursive_kernels
+
+
+def _by_eigenvectors(system: Vector, ridge: Vector) -> tuple[Vector, Vector]:
+    """The inverse of a system that is singular to rounding, and the same with the empty directions left out.
+
+    In an empty direction there is nothing but the penalty, which the rounding of the others hides: it is put there.
+    """
+    scale = np.sqrt(system.diagonal())
+    values, vectors = eigh(system / scale / scale[:, None])
+    empty = values <= 8 * max(len(values), 16) * EPSILON * max(values[-1], 1.0)
+    values = np.where(empty, (vectors**2).T @ (ridge / scale**2), values)
+    vectors /= scale[:, None]
+    told = vectors[:, ~empty]
+    return (vectors / values) @ vectors.T, (told / values[~empty]) @ told.T

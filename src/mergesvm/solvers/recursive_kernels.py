@@ -1,0 +1,302 @@
+"""Compiled steps of recursive least squares: one row at a time, with nothing allocated.
+
+The state is a handful of arrays, described in :class:`~mergesvm.solvers.recursive.Recursion`. Of the inverse only the
+upper triangle is kept, in groups of four lines, and changes of rank one wait until there are :data:`DEPTH` of them: so
+most rows only read the triangle, once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+DEPTH = 8
+"""So many changes of rank one wait before they are written into the inverse."""
+
+GROUP = 4
+"""The width is filled up to a multiple of this."""
+
+MEAN, PULL, NEAR, GAIN, RIDGE = range(5)
+"""The lines of ``vectors``."""
+
+COUNT, SCALE, LOSS = range(3)
+"""The places of ``scalars``."""
+
+FILLED, CURSOR, OLDEST, HELD = range(4)
+"""The places of ``whole``."""
+
+DONE, REFUSED, LOST = range(3)
+"""What became of a row: it was taken; it was not finite; or the inverse has to be computed afresh."""
+
+LEAST = 1e-9
+"""A row that would leave less than this share of the inverse's certainty is not taken back by rounding's mercy."""
+
+EPSILON = 2.0**-52
+
+FAST = {"reassoc", "contract", "nsz"}
+
+
+@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True, inline="always")
+def dot(one, other):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The inner product."""
+    total = 0.0
+    for l in range(one.size):  # noqa: E741
+        total += one[l] * other[l]
+    return total
+
+
+@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True, inline="always")
+def is_finite(row, mean):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Whether a row, and its squared distance from the mean, are numbers."""
+    size = 0.0
+    for l in range(row.size):  # noqa: E741
+        size += (row[l] - mean[l]) * (row[l] - mean[l])
+    return size < np.inf
+
+
+@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
+def times_inverse(inverse, waiting, signs, filled, scale, near, out):  # type: ignore[no-untyped-def] # pragma: no cover
+    """``out`` = scale (inverse - sum of signs r r') near, of the upper triangle."""
+    width = near.size
+    out[:] = 0.0
+    for j in range(0, width, GROUP):
+        n0, n1, n2, n3 = near[j], near[j + 1], near[j + 2], near[j + 3]
+        for i in range(GROUP):
+            for l in range(GROUP):  # noqa: E741
+                above = inverse[j + i, j + l] if i <= l else inverse[j + l, j + i]
+                out[j + i] += above * near[j + l]
+        p0, p1 = inverse[j, j + GROUP :], inverse[j + 1, j + GROUP :]
+        p2, p3 = inverse[j + 2, j + GROUP :], inverse[j + 3, j + GROUP :]
+        right, behind = out[j + GROUP :], near[j + GROUP :]
+        s0 = s1 = s2 = s3 = 0.0
+        for l in range(right.size):  # noqa: E741
+            right[l] += n0 * p0[l] + n1 * p1[l] + n2 * p2[l] + n3 * p3[l]
+            s0 += p0[l] * behind[l]
+            s1 += p1[l] * behind[l]
+            s2 += p2[l] * behind[l]
+            s3 += p3[l] * behind[l]
+        out[j] += s0
+        out[j + 1] += s1
+        out[j + 2] += s2
+        out[j + 3] += s3
+    for b in range(filled):
+        share = signs[b] * dot(waiting[b], near)
+        line = waiting[b]
+        for l in range(width):  # noqa: E741
+            out[l] -= share * line[l]
+    if scale != 1.0:
+        for l in range(width):  # noqa: E741
+            out[l] *= scale
+
+
+@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
+def write_waiting(inverse, waiting, signs, scalars, whole):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write the changes that wait into the upper triangle of the inverse, and its scale."""
+    width, filled, scale = inverse.shape[0], whole[FILLED], scalars[SCALE]
+    waiting[filled:] = 0.0
+    signs[filled:] = 1.0
+    for j in range(width):
+        line = inverse[j, j:]
+        for b in range(0, filled, GROUP):
+            w0, w1 = waiting[b, j:], waiting[b + 1, j:]
+            w2, w3 = waiting[b + 2, j:], waiting[b + 3, j:]
+            s0, s1 = signs[b] * w0[0], signs[b + 1] * w1[0]
+            s2, s3 = signs[b + 2] * w2[0], signs[b + 3] * w3[0]
+            for l in range(line.size):  # noqa: E741
+                line[l] -= s0 * w0[l] + s1 * w1[l] + s2 * w2[l] + s3 * w3[l]
+        if scale != 1.0:
+            for l in range(line.size):  # noqa: E741
+                line[l] *= scale
+    scalars[SCALE], whole[FILLED] = 1.0, 0
+
+
+@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
+def change_inverse(share, inverse, waiting, signs, vectors, scalars, whole):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Inverse - share s s', for s in ``vectors[GAIN]``; it waits with others."""
+    if share == 0.0:
+        return
+    filled = whole[FILLED]
+    root = np.sqrt(abs(share) / scalars[SCALE])
+    line, gain = waiting[filled], vectors[GAIN]
+    for l in range(gain.size):  # noqa: E741
+        line[l] = root * gain[l]
+    signs[filled] = 1.0 if share > 0 else -1.0
+    whole[FILLED] = filled + 1
+    if filled + 1 == DEPTH:
+        write_waiting(inverse, waiting, signs, scalars, whole)
+
+
+@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
+def change_row(  # type: ignore[no-untyped-def] # pragma: no cover
+    row, code, weight, inverse, waiting, signs, coefs, vectors, target_means, scalars, whole
+):
+    """Add a row of positive weight, or take back one of negative weight."""
+    mean, pull, near, gain = vectors[MEAN], vectors[PULL], vectors[NEAR], vectors[GAIN]
+    before = scalars[COUNT]
+    after = before + weight
+    if weight > 0:
+        stretch, kappa, theta = 1.0, before * weight / after, weight / after
+    else:
+        stretch, kappa, theta = before / after, after * weight / before, weight / before
+    for l in range(row.size):  # noqa: E741
+        near[l] = stretch * (row[l] - mean[l])
+    times_inverse(inverse, waiting, signs, whole[FILLED], scalars[SCALE], near, gain)
+    rest = 1.0 + kappa * dot(near, gain)
+    if not rest > LEAST or not rest < np.inf:
+        return LOST
+    share = kappa / rest
+    for c in range(target_means.size):
+        target = stretch * ((1.0 if c == code else -1.0) - target_means[c])
+        line = coefs[c]
+        step = share * (target - dot(line, near))
+        for l in range(line.size):  # noqa: E741
+            line[l] += step * gain[l]
+        target_means[c] += theta * target
+    step = theta / rest - share * dot(near, pull)
+    for l in range(near.size):  # noqa: E741
+        pull[l] += step * gain[l]
+        mean[l] += theta * near[l]
+    scalars[COUNT] = after
+    scalars[LOSS] += EPSILON * max(rest, 1.0 / rest)
+    change_inverse(share, inverse, waiting, signs, vectors, scalars, whole)
+    return DONE
+
+
+@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
+def fade(forgetting, ridge, restored, inverse, waiting, signs, coefs, vectors, scalars, whole, width):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Let all rows fade by a factor, and with them the penalty, of which some coordinates are restored in turn."""
+    scalars[COUNT] *= forgetting
+    scalars[SCALE] /= forgetting
+    pull, gain = vectors[PULL], vectors[GAIN]
+    for l in range(width):  # noqa: E741
+        pull[l] /= forgetting
+        vectors[RIDGE, l] *= forgetting
+    for _ in range(restored):
+        at = whole[CURSOR]
+        whole[CURSOR] = (at + 1) % width
+        lack = ridge - vectors[RIDGE, at]
+        vectors[RIDGE, at] = ridge
+        # A line of the inverse: what a row of one entry would be multiplied to.
+        for l in range(gain.size):  # noqa: E741
+            gain[l] = inverse[l, at] if l < at else inverse[at, l]
+        for b in range(whole[FILLED]):
+            share = signs[b] * waiting[b, at]
+            for l in range(gain.size):  # noqa: E741
+                gain[l] -= share * waiting[b, l]
+        for l in range(gain.size):  # noqa: E741
+            gain[l] *= scalars[SCALE]
+        share = lack / (1.0 + lack * gain[at])
+        for c in range(coefs.shape[0]):
+            step = share * coefs[c, at]
+            for l in range(gain.size):  # noqa: E741
+                coefs[c, l] -= step * gain[l]
+        step = share * pull[at]
+        for l in range(gain.size):  # noqa: E741
+            pull[l] -= step * gain[l]
+        change_inverse(share, inverse, waiting, signs, vectors, scalars, whole)
+
+
+@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
+def score_row(row, penalty, coefs, vectors, target_means, scalars, scores):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Scores of a row for all classes; ``penalty`` is that of the intercept, C or infinity."""
+    mean, pull = vectors[MEAN], vectors[PULL]
+    width, count = row.size, scalars[COUNT]
+    along = square = 0.0
+    for l in range(width):  # noqa: E741
+        along += (row[l] - mean[l]) * pull[l]
+        square += mean[l] * pull[l]
+    for c in range(scores.size):
+        score = target_means[c]
+        origin = 0.0
+        for l in range(width):  # noqa: E741
+            score += (row[l] - mean[l]) * coefs[c, l]
+            origin += mean[l] * coefs[c, l]
+        if count > 0:
+            score += (target_means[c] - origin) / (penalty + square + 1.0 / count) * (along - 1.0 / count)
+        scores[c] = score
+
+
+@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
+def best_class(row, penalty, coefs, vectors, target_means, rows, scalars, scores):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The class of the highest score among those that have rows; -1 if none has."""
+    score_row(row, penalty, coefs, vectors, target_means, scalars, scores)
+    best, highest = -1, -np.inf
+    for c in range(scores.size):
+        if rows[c] > 0 and (best < 0 or scores[c] > highest):
+            best, highest = c, scores[c]
+    return best
+
+
+@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
+def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
+    block,
+    codes,
+    weights,
+    factors,
+    forgetting,
+    ridge,
+    restored,
+    penalty,
+    inverse,
+    waiting,
+    signs,
+    coefs,
+    vectors,
+    target_means,
+    rows,
+    scalars,
+    whole,
+    ring,
+    ring_codes,
+    ring_weights,
+    scores,
+    predicted,
+):
+    """Learn rows one after another; each may be predicted before it is learned. Returns how many, and what ended it."""
+    window, width = ring.shape[0], block.shape[1]
+    faded = forgetting**window
+    for i in range(block.shape[0]):
+        row, code = block[i], codes[i]
+        if not is_finite(row, vectors[MEAN]):
+            return i, REFUSED
+        if predicted.size > 0:
+            predicted[i] = best_class(row, penalty, coefs, vectors, target_means, rows, scalars, scores)
+        if code < 0:
+            continue
+        weight = weights[i] if weights.size > 0 else 1.0
+        if forgetting != 1.0:
+            fade(forgetting, ridge, restored, inverse, waiting, signs, coefs, vectors, scalars, whole, width)
+        status = DONE
+        if weight * factors[code] > 0:
+            status = change_row(
+                row,
+                code,
+                weight * factors[code],
+                inverse,
+                waiting,
+                signs,
+                coefs,
+                vectors,
+                target_means,
+                scalars,
+                whole,
+            )
+        rows[code] += 1
+        if window > 0:
+            at = (whole[OLDEST] + whole[HELD]) % window
+            if whole[HELD] == window:
+                old, gone = ring_codes[at], ring_weights[at] * faded * factors[ring_codes[at]]
+                if gone > 0 and status == DONE:
+                    status = change_row(
+                        ring[at], old, -gone, inverse, waiting, signs, coefs, vectors, target_means, scalars, whole
+                    )
+                rows[old] -= 1
+                whole[OLDEST] = (at + 1) % window
+            else:
+                whole[HELD] += 1
+            ring[at] = row
+            ring_codes[at] = code
+            ring_weights[at] = weight
+        if status == LOST:
+            return i + 1, status
+    return block.shape[0], DONE
