@@ -21,6 +21,7 @@ from mergesvm.cli.inspecting import inspect_command
 from mergesvm.cli.knowing import learn_command, merge_command, solve_command, subtract_command
 from mergesvm.cli.planning import plan_command
 from mergesvm.cli.predicting import evaluate_command, predict_command
+from mergesvm.cli.streaming import stream_command
 from mergesvm.cli.talk import printable
 from mergesvm.errors import MergeSVMError
 
@@ -68,6 +69,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
         solve_command,
         "mergesvm solve rest.knowledge --C 10 --class-weight complement --multiclass ovo -o model.msvm",
     ),
+    "stream": (stream_command, "mergesvm stream data.csv --label y --picture accuracy.png"),
     "predict": (predict_command, "mergesvm predict model.msvm new.csv -o predictions.parquet"),
     "evaluate": (evaluate_command, "mergesvm evaluate model.msvm test.parquet --label y --report report.html"),
     "inspect": (inspect_command, "mergesvm inspect model.msvm"),

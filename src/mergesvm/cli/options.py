@@ -99,3 +99,23 @@ def as_class_weight(text: str | None, classes: Sequence[Label]) -> str | Mapping
         except ValueError:
             raise ParameterError(f"The weight of class {name!r} has to be a number, not {weight!r}.") from None
     return weights
+
+
+def as_weights(text: str) -> dict[Label, float] | None:
+    """Class weights as ``class=weight,class=weight``, before classes are known: a whole number is meant as a number.
+
+    >>> as_weights("1=2.5,2=1"), as_weights("yes=3"), as_weights("none")
+    ({1: 2.5, 2: 1.0}, {'yes': 3.0}, None)
+    """
+    if text == "none":
+        return None
+    weights: dict[Label, float] = {}
+    for part in text.split(","):
+        name, equals, weight = part.rpartition("=")
+        try:
+            weights[int(name) if name.removeprefix("-").isdecimal() else name] = float(weight)
+        except ValueError:
+            equals = ""
+        if not equals or not name:
+            raise ParameterError(f"Class weights of a stream are given as class=weight,class=weight, not {text!r}.")
+    return weights

@@ -1,4 +1,4 @@
-"""The picture of the demonstration."""
+"""The pictures of the demonstration and of a stream."""
 
 from __future__ import annotations
 
@@ -48,6 +48,27 @@ def save_picture(
     solving.set(title="Solved again with no data", xlabel="C", ylabel="balanced test accuracy")
     solving.legend()
 
+    with replacing(path) as sibling:
+        figure.savefig(sibling, format=path.suffix.lstrip("."), dpi=110)
+    return True
+
+
+def save_stream_picture(path: Path, points: Sequence[tuple[int, float, float]], accuracy: float) -> bool:
+    """Draw the accuracy of a stream as it went; False if matplotlib is not installed."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        return False
+    figure = Figure(figsize=(9, 4.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    rows, lately, frequent = np.array(points).reshape(-1, 3).T
+    axes.plot(rows, lately, color="tab:blue", label="of each stretch of rows")
+    axes.axhline(accuracy, color="tab:blue", linestyle="--", label=f"of all rows: {accuracy:.1%}")
+    axes.plot(rows, frequent, color="0.6", label="of the most frequent class so far")
+    axes.set(title="Each row is predicted, then learned", xlabel="rows so far", ylabel="accuracy")
+    axes.legend()
     with replacing(path) as sibling:
         figure.savefig(sibling, format=path.suffix.lstrip("."), dpi=110)
     return True

@@ -35,7 +35,7 @@ class Talk:
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
         self.as_json = as_json
         self.out = Console(quiet=quiet or as_json, highlight=False, soft_wrap=True)
-        self._bar_wanted = not quiet and not as_json
+        self.silent = quiet or as_json
         self._began = time.perf_counter()
 
     def result(self, **values: Any) -> None:
@@ -59,7 +59,7 @@ class Talk:
         )
         task = bar.add_task(what, total=1.0, rows=0, speed=0.0)
         began = time.perf_counter()
-        wanted = self._bar_wanted and console.is_terminal
+        wanted = not self.silent and console.is_terminal
 
         def update(scan: Scan) -> None:
             elapsed = time.perf_counter() - began

@@ -305,7 +305,8 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
             self._know_columns(scan.layout)
         elif scan.layout != live.signature.layout:
             raise DataError("The columns are others than those learned before. Scan with like=machine.to_knowledge().")
-        for _ in live.follow(scan):
+        for batch in live.batches(scan):
+            live.learn(batch)
             self.live_ = live
         return self
 

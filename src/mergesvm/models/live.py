@@ -172,16 +172,11 @@ class LiveModel:
         self._take(batch, run)
         return predicted
 
-    def follow(self, scan: Scan, predict: bool = False) -> Iterator[tuple[Batch, NDArray[np.int64] | None]]:
-        """Learn all slices of a scan, one after another; yields each, with its predictions if they are asked for."""
+    def batches(self, scan: Scan) -> Iterator[Batch]:
+        """The slices of a scan as batches, to be learned one after another; at the end their origin is noted."""
         for part in scan:
             if part.rows.n_rows:
-                batch = batch_of(part)
-                if predict:
-                    yield batch, self.predict_then_learn(batch)
-                else:
-                    self.learn(batch)
-                    yield batch, None
+                yield batch_of(part)
         origins = (Origin(source, rows, now()) for source, rows in scan.counts.items())
         known = self._truth.known
         self._truth.known = replace(known, provenance=(*known.provenance, *origins))
@@ -334,13 +329,13 @@ class LiveModel:
     def check(self) -> float:
         """Compare the coefficients with a fresh factorisation, and repair them; returns how far they had drifted."""
         recursion = self._recursion
-        before = recursion.planes()[0]
+        before, expected = recursion.planes()[0], recursion.loss > TRUSTED
         recursion.restart(*self._known())
         fresh = recursion.planes()[0]
         size = float(np.abs(fresh).max(initial=0.0))
         drift = float(np.abs(before - fresh).max(initial=0.0)) / size if size > 0 else 0.0
         self.checks = [*self.checks[-MOST_CHECKS + 1 :], Check(self.rows_seen, drift)]
-        if drift > NOTICEABLE:
+        if drift > NOTICEABLE and not expected:  # what is expected is repaired before anyone sees it
             warnings.warn(
                 f"After {self.rows_seen:,} rows the coefficients had drifted by {drift:.0e} of the largest, and were "
                 f"repaired by a fresh factorisation. A smaller C, scaled features or a smaller check_every avoid this.",

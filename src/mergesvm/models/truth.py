@@ -12,7 +12,7 @@ from mergesvm.data.labels import Coded, Label
 from mergesvm.knowledge import Knowledge, Signature, learn
 from mergesvm.knowledge.algebra import faded
 
-WAITING_BYTES = 2**23
+WAITING_BYTES = 2**25
 """Rows wait in so much memory before they are summed: sums are large, and adding to them rarely is cheaper."""
 
 MOST_WAITING, LEAST_WAITING = 4096, 16

@@ -74,6 +74,8 @@ def _with_ridge(matrix: NDArray[np.float64], tolerance: float) -> Solve:
 
 
 def by_triangles(lower: NDArray[np.float64]) -> Solve:
+    """A function that solves systems by their Cholesky factor."""
+
     def solve(right: NDArray[np.float64]) -> NDArray[np.float64]:
         half = solve_triangular(lower, right, lower=True, check_finite=False)
         solution: NDArray[np.float64] = solve_triangular(lower, half, lower=True, trans="T", check_finite=False)

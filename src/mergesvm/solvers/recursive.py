@@ -105,7 +105,7 @@ class Recursion:
         self.coefs[:], self.vectors[:RIDGE] = 0.0, 0.0
         self.target_means[:] = -1.0
         self._sums: _Sums | None = None
-        self._unsolved = False
+        self._unsolved, self._floor = False, 0.0
         self._lower: Vector | None = None
         self._mirrored = True
         self.stale = False
@@ -122,8 +122,9 @@ class Recursion:
 
     @property
     def loss(self) -> float:
-        """About how much rounding may have changed the coefficients, as a share of them."""
-        return float(self.scalars[LOSS])
+        """About how much rounding may have changed the coefficients since the last fresh start, as a share of them."""
+        since = float(self.scalars[LOSS])
+        return since + self._floor if since else 0.0
 
     @property
     def worthwhile(self) -> int:
@@ -291,8 +292,11 @@ class Recursion:
             centre = self._sums.anchor + mean
             self._lower = trusted_cholesky(system, 8 * max(width, 16) * EPSILON)
             if self._lower is not None:
+                # Directions of which little is left unexplained are known only as well as this.
+                self._floor = EPSILON * float((system.diagonal() / self._lower.diagonal() ** 2).max())
                 solved = by_triangles(self._lower)(np.vstack([right, centre]).T).T
             else:
+                self._floor = np.inf
                 inverse, told = _by_eigenvectors(system, self.vectors[RIDGE, :width])
                 self.inverse[:width, :width], self._mirrored = inverse, False
                 solved = np.vstack([right @ told, inverse @ centre])

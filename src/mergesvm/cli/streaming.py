@@ -1,0 +1,195 @@
+"""The command that follows a stream: every row is predicted, and then learned."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from mergesvm.cli.knowing import facts, features_from, has_layout, open_any
+from mergesvm.cli.options import (
+    AsJson,
+    Category,
+    Columns,
+    Debug,
+    Files,
+    Force,
+    Format,
+    Missing,
+    NoHeader,
+    Quiet,
+    Unknown,
+    Weight,
+    Width,
+    ZeroBased,
+    as_categories,
+    as_label,
+    as_list,
+    as_weights,
+)
+from mergesvm.cli.picture import KINDS, save_stream_picture
+from mergesvm.cli.talk import Talk, check_output, printable
+from mergesvm.cli.terminal import plot_lines
+from mergesvm.data import Scan, scan
+from mergesvm.errors import ParameterError
+from mergesvm.knowledge import Knowledge, Signature
+from mergesvm.models.live import LiveModel
+from mergesvm.models.live_terms import LiveTerms
+from mergesvm.models.prequential import Prequential
+
+SLICE_ROWS = 4096
+"""Rows are read so many at a time, so that there is something to see."""
+
+REFRESH_SECONDS = 0.25
+
+
+def stream_command(
+    files: Files,
+    label: Annotated[
+        str | None, typer.Option(help="The column of labels; for arrays a number, a name or a file.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write the model of the end, as a model file.")
+    ] = None,
+    knowledge: Annotated[
+        Path | None, typer.Option(help="Where to write the knowledge of all rows that count, which can be merged.")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Where to save a picture of the accuracy: .png, .svg or .pdf.")
+    ] = None,
+    begin: Annotated[
+        Path | None, typer.Option("--from", help="Knowledge to go on from, instead of beginning with nothing.")
+    ] = None,
+    C: Annotated[float, typer.Option("--C", "-C", help="The larger, the closer to the data.")] = 1.0,
+    class_weight: Annotated[str, typer.Option(help="none, or class=weight,class=weight.")] = "none",
+    forgetting: Annotated[
+        float, typer.Option(help="By what factor a row weighs less when the next one comes; 1 to forget nothing.")
+    ] = 1.0,
+    window: Annotated[int | None, typer.Option(min=1, help="Let only the last so many rows count.")] = None,
+    free_intercept: Annotated[
+        bool, typer.Option("--free-intercept", help="Do not penalise the intercept, as the paper does not.")
+    ] = False,
+    features: Annotated[
+        str | None, typer.Option(help="A feature map: by name, as fourier:200, or that of a file of plan.")
+    ] = None,
+    columns: Columns = None,
+    weight: Weight = None,
+    category: Category = None,
+    missing: Missing = "error",
+    unknown: Unknown = "error",
+    format: Format = None,  # noqa: A002
+    no_header: NoHeader = False,
+    width: Width = None,
+    zero_based: ZeroBased = False,
+    every: Annotated[int, typer.Option(min=1, help="Rows for one point of the plot, to begin with.")] = 500,
+    batch_rows: Annotated[int, typer.Option(min=1, help="Rows to read at a time.")] = SLICE_ROWS,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    debug: Debug = False,  # noqa: ARG001
+) -> None:
+    """Follow a stream row by row: predict each, then learn it, and show how accuracy goes as it runs."""
+    talk = Talk(quiet, as_json)
+    check_output(output, force)
+    check_output(knowledge, force)
+    check_output(picture, force, *KINDS)
+    earlier = None if begin is None else open_any(begin)
+    if earlier is not None and not isinstance(earlier, Knowledge):
+        raise ParameterError(f"{begin} holds no knowledge. A stream goes on from what learn or merge has written.")
+    mapping = features_from(features, earlier)
+    source = scan(
+        files,
+        as_label(label, files),
+        as_list(columns),
+        weight,
+        batch_rows,
+        categories=as_categories(category),
+        unknown=unknown,
+        missing=missing,
+        header=not no_header,
+        width=width,
+        zero_based=zero_based,
+        like=earlier or (mapping if has_layout(mapping) else None),
+        format=format,
+    )
+    terms = LiveTerms(C, as_weights(class_weight), not free_intercept, forgetting, window)
+    if earlier is not None:
+        live = LiveModel.of(earlier, terms)
+    else:
+        layout = source.layout
+        live = LiveModel(Signature(mapping.freeze(source), layout.width, layout.names, layout.categories), terms)
+    test = Prequential(live, every)
+    with _shown(talk, source, test) as show:
+        for batch in live.batches(source):
+            test.take(batch)
+            show()
+    if output is not None:
+        live.model().save(output)
+    if knowledge is not None:
+        live.knowledge().save(knowledge)
+    drawn = picture is not None and save_stream_picture(picture, test.points, test.accuracy)
+    _tell(talk, source, test, [path for path in (output, knowledge, picture if drawn else None) if path is not None])
+    if picture is not None and not drawn:
+        talk.out.print(
+            "No picture: matplotlib is not installed. Install it with: pip install 'mergesvm[plots]'", markup=False
+        )
+    talk.result(
+        accuracy=test.accuracy,
+        frequent=test.frequent_accuracy,
+        points=test.points,
+        drift=max((check.drift for check in live.checks), default=0.0),
+        dropped=source.dropped,
+        output=output,
+        knowledge=knowledge,
+        picture=picture if drawn else None,
+        **{**facts(live.knowledge()), "rows": test.rows},
+    )
+
+
+@contextmanager
+def _shown(talk: Talk, source: Scan, test: Prequential) -> Iterator[Any]:
+    """A function to be called after each slice, which draws the plot anew, where someone is looking."""
+    console, began = Console(stderr=True), time.perf_counter()
+    if talk.silent or not console.is_terminal:
+        yield lambda: None
+        return
+    last = began
+
+    def show() -> None:
+        nonlocal last
+        moment = time.perf_counter()
+        if moment - last > REFRESH_SECONDS:
+            last = moment
+            speed = f"{source.share:.0%} read, {test.rows:,} rows, {test.rows / (moment - began):,.0f} rows/s"
+            plot = plot_lines([point[1] for point in test.points], max(16, console.width - 12))
+            live.update(Group(*(Text(line) for line in (*plot, f"{speed}; {_accuracies(test)}"))), refresh=True)
+
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield show
+
+
+def _accuracies(test: Prequential) -> str:
+    return f"accuracy {test.accuracy:.2%}, lately {test.recent:.2%}, most frequent class {test.frequent_accuracy:.2%}"
+
+
+def _tell(talk: Talk, source: Scan, test: Prequential, written: list[Path]) -> None:
+    plot = plot_lines([point[1] for point in test.points], max(16, min(72, talk.out.width - 12)))
+    checks = test.live.checks
+    drift = (
+        f" The coefficients were checked {len(checks)} times, and off by {max(c.drift for c in checks):.0e} at most."
+    )
+    dropped = f", {source.dropped:,} rows with missing values left out" if source.dropped else ""
+    lines = [
+        *plot,
+        f"{test.rows:,} rows, each predicted before it was learned: {_accuracies(test)}{dropped}."
+        + (drift if checks else ""),
+        *(f"written to {path}" for path in written),
+    ]
+    talk.out.print(printable("\n".join(lines)), markup=False)

@@ -1,0 +1,139 @@
+"""Following a stream from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mergesvm as ms
+from cli.test_commands import ok, run
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two days; on the second, what tells the classes apart is another column."""
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(6000, 4))
+    y = np.where(np.arange(6000) < 3000, X[:, 0] > 0, X[:, 3] < 0)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=np.where(y, "yes", "no"))
+    frame[:3000].to_csv(tmp_path / "day1.csv", index=False)
+    frame[3000:].to_csv(tmp_path / "day2.csv", index=False)
+    return tmp_path
+
+
+def test_a_stream_is_predicted_then_learned(folder):
+    said = ok("stream", "day1.csv", "--label", "y", "-o", "m.msvm", "--knowledge", "k.knowledge", "--picture", "a.png",
+              "--C", "5", cwd=folder)  # fmt: skip
+    assert "3,000 rows, each predicted before it was learned: accuracy 9" in said
+    assert "most frequent class 50" in said or "most frequent class 49" in said
+    assert "█" in said
+    assert (folder / "a.png").read_bytes().startswith(b"\x89PNG")
+    rows = ms.scan(folder / "day1.csv", label="y")
+    expected = ms.solve(ms.learn(rows), C=5.0)
+    X = next(iter(rows)).rows
+    model = ms.load_model(folder / "m.msvm")
+    np.testing.assert_allclose(model.scores(X), expected.scores(X), atol=1e-9)
+    assert ms.Knowledge.load(folder / "k.knowledge").rows.sum() == 3000
+    assert "recursive" in ok("inspect", "m.msvm", cwd=folder)
+    assert "k.knowledge is there already" in run("stream", "day1.csv", "--label", "y", "--knowledge", "k.knowledge",
+                                                 cwd=folder).stderr  # fmt: skip
+
+
+def test_a_window_and_fading_follow_what_changes(folder):
+    def accuracy(*options):
+        return json.loads(ok("stream", "day*.csv", "--label", "y", "--json", *options, cwd=folder))["accuracy"]
+
+    steady = accuracy()
+    assert steady < 0.82
+    assert accuracy("--window", "300") > 0.93
+    assert accuracy("--forgetting", "0.99") > 0.93
+    assert accuracy("--window", "300", "--free-intercept", "--class-weight", "yes=2") > 0.9
+
+
+def test_a_stream_goes_on_from_knowledge(folder):
+    ok("learn", "day1.csv", "--label", "y", "-o", "1.knowledge", cwd=folder)
+    done = json.loads(
+        ok(
+            "stream",
+            "day2.csv",
+            "--label",
+            "y",
+            "--from",
+            "1.knowledge",
+            "--knowledge",
+            "all.knowledge",
+            "--json",
+            cwd=folder,
+        )
+    )
+    assert done["rows"] == 3000
+    assert done["counts"] == ms.learn(ms.scan(folder / "day*.csv", label="y")).rows.tolist()
+    knowledge = ms.Knowledge.load(folder / "all.knowledge")
+    assert [os.path.basename(origin.source) for origin in knowledge.provenance] == ["day1.csv", "day2.csv"]  # noqa: PTH119
+    ok("solve", "1.knowledge", "-o", "1.msvm", cwd=folder)
+    assert "holds no knowledge" in run("stream", "day2.csv", "--label", "y", "--from", "1.msvm", cwd=folder).stderr
+
+
+def test_a_stream_with_a_map(folder):
+    said = ok("stream", "day1.csv", "--label", "y", "--features", "fourier:60", "-o", "m.msvm", cwd=folder)
+    assert "3,000 rows" in said
+    assert ms.load_model(folder / "m.msvm").signature.features.width == 60
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--forgetting", "2"], "forgetting has to be above 0 and at most 1"),
+        (["--class-weight", "balanced"], "are given as class=weight"),
+        (["--C", "-1"], "C has to be a positive number"),
+        (["--picture", "a.txt"], "a.txt has to end in"),
+        (["--from", "nowhere.knowledge"], "There is no file nowhere.knowledge"),
+    ],
+)
+def test_what_is_wrong_is_said(folder, options, complaint):
+    done = run("stream", "day1.csv", "--label", "y", *options, cwd=folder)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+
+
+def test_a_missing_value_names_file_and_row_and_writes_nothing(folder):
+    with (folder / "day2.csv").open("a") as file:
+        file.write("1,2,,4,yes\n")
+    done = run("stream", "day*.csv", "--label", "y", "-o", "m.msvm", cwd=folder)
+    assert done.returncode == 2
+    assert "day2.csv" in done.stderr
+    assert not (folder / "m.msvm").exists()
+    said = ok("stream", "day*.csv", "--label", "y", "--missing", "drop", cwd=folder)
+    assert "1 rows with missing values left out" in said
+
+
+def test_at_a_terminal_the_plot_is_alive(folder):
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from mergesvm.cli import streaming; streaming.REFRESH_SECONDS = 0.0\n"
+         "from mergesvm.cli.main import main; main()", "stream", "day1.csv", "--label", "y", "--batch-rows", "500"],
+        cwd=folder, stdout=subprocess.DEVNULL, stderr=follower, stdin=follower,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"},
+    )  # fmt: skip
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            more = os.read(leader, 65536)
+        except OSError:
+            break
+        if not more:
+            break
+        shown += more
+    assert process.wait() == 0
+    text = shown.decode()
+    assert "rows/s" in text
+    assert "lately" in text
+    assert "█" in text
