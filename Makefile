@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench bench-files bench-maps clean
+.PHONY: demo test check bench bench-files bench-maps bench-streams clean
 .DEFAULT_GOAL := test
 
 demo: .venv/ready           ## the main job on real data, with a table and a picture
@@ -25,6 +25,9 @@ bench-files: .venv/ready-bench  ## the same where rows come from files; makes up
 
 bench-maps: .venv/ready-bench   ## feature maps on real data, beside scikit-learn's own
 	$(BIN)/python benchmarks/maps.py
+
+bench-streams: .venv/ready-bench  ## rows one at a time: exactness over a million rows, C, speed; draws docs/pictures
+	$(BIN)/python benchmarks/streams.py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

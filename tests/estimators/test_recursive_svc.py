@@ -209,8 +209,15 @@ def test_knowledge_goes_live_and_live_models_merge(data):
         RecursiveSVC.from_knowledge(X)
     pooled = RecursiveSVC.from_knowledge(ms.learn(X, y, per_class=False))
     assert_same(pooled.forget(X[:50], y[:50]), MergeSVC(per_class=False).fit(X[50:], y[50:]), X)
-    with pytest.raises(FormError, match="Class weights are fixed"):
-        RecursiveSVC.from_knowledge(ms.learn(X, y, per_class=False, class_weight={0: 1.0, 1: 2.0, 2: 3.0}))
+    weights = {0: 1.0, 1: 2.0, 2: 3.0}
+    weighted = ms.learn(X[:300], y[:300], per_class=False, class_weight=weights)
+    with pytest.raises(FormError, match="class weights are fixed: {0"):
+        RecursiveSVC.from_knowledge(weighted)
+    live = one_by_one(RecursiveSVC.from_knowledge(weighted, class_weight=weights), X[300:], y[300:])
+    expected = MergeSVC(per_class=False, class_weight=weights).fit(X, y)
+    assert_same(live, expected, X)
+    assert_same(RecursiveSVC(per_class=False, class_weight=weights).fit(X, y), expected, X)
+    assert_same(MergeSVC(per_class=False, class_weight=weights).merge(live.to_knowledge()), expected, X)
 
 
 def test_with_a_feature_map(data):

@@ -91,12 +91,18 @@ class LiveModel:
     """
 
     def __init__(self, signature: Signature, terms: LiveTerms) -> None:
+        if terms.class_weight and not signature.per_class:
+            weights = tuple(sorted(((plain_label(k), float(w)) for k, w in terms.class_weight.items()), key=repr))
+            signature = replace(signature, class_weights=weights)
         self.terms = terms
         self.labels: list[Label] = []
         self.rows_seen = 0
         self.checks: list[Check] = []
         self._places: dict[Label, int] = {}
+        self._fixed: list[float] = []
+        """In the pooled form class weights are part of the weights of rows."""
         self._next_check = max(2 * signature.width, FEW)
+        self._behind = 0
         self._truth = Truth(Knowledge.zero(signature), terms.forgetting)
         self._recursion = Recursion(
             signature.width,
@@ -115,8 +121,11 @@ class LiveModel:
             raise ParameterError(
                 f"A window of {terms.window} rows has to hold them, and knowledge holds sums only. Leave window out."
             )
-        if knowledge.signature.class_weights:
-            raise FormError("Class weights are fixed in this knowledge. Learn with per_class=True to go live with it.")
+        if not knowledge.per_class and dict(knowledge.signature.class_weights) != dict(terms.class_weight or {}):
+            raise FormError(
+                f"In the pooled form class weights are fixed: {dict(knowledge.signature.class_weights)!r}. "
+                f"Give the same class_weight, or learn with per_class=True."
+            )
         live = cls(knowledge.signature, terms)
         for label in knowledge.labels:
             live._place(label)
@@ -140,18 +149,19 @@ class LiveModel:
 
     # Learning.
 
-    def learn_one(self, row: NDArray[np.float64], label: Any, weight: float = 1.0) -> None:
+    def learn_one(self, row: Any, label: Any, weight: float = 1.0) -> None:
         """Learn one row, in O(width^2) with nothing allocated."""
         if not 0 <= weight < np.inf:
             raise DataError(f"The weight of a row has to be finite and not negative, not {weight!r}.")
-        if weight == 0:
-            return
         place = self._places.get(label)
+        if place is None:
+            place = self._place(plain_label(label))
         one = self._one
+        weight *= self._fixed[place]
+        one.codes[0], one.weights[0] = place, weight
         self._map_one(row, one.rows)
-        one.codes[0] = self._place(plain_label(label)) if place is None else place
-        one.weights[0] = weight
-        self._learn_rows(one, NONE)
+        if weight > 0:
+            self._learn_rows(one, NONE)
 
     def learn(self, batch: Batch) -> None:
         """Learn a batch of rows; on any error nothing is changed."""
@@ -213,7 +223,7 @@ class LiveModel:
                 use(part, at)
         except BaseException:
             self._truth.go_back(memory)
-            self.rows_seen = seen
+            self.rows_seen, self._behind = seen, 0
             self._recursion.set_held(*held)
             raise
 
@@ -222,13 +232,14 @@ class LiveModel:
         codes = np.array([*places, -1], dtype=np.int64)[batch.labels.codes]
         signature = self.signature
         rows = MappedRows(batch.rows, signature.features) if signature.mapped else batch.rows
-        weights = np.ones(rows.n_rows) if batch.weights is None else batch.weights
+        weights = np.array([*self._fixed, 0.0])[codes]
+        weights = weights if batch.weights is None else weights * batch.weights
         for start, stop in spans(rows.n_rows, max(256, BLOCK_BYTES // (8 * max(signature.width, batch.rows.width)))):
             block = rows.block(start, stop)
             block = np.ascontiguousarray(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64)
             if not max(block.max(), -block.min()) < LARGEST:
                 raise DataError("Input X has values too large to be squared and summed. Rescale the columns.")
-            counted = np.flatnonzero(codes[start:stop] >= 0)
+            counted = np.flatnonzero(weights[start:stop] > 0)
             if len(counted) < stop - start:
                 block = block[counted]
             yield Part(block, codes[start + counted], weights[start + counted]), start + counted
@@ -242,30 +253,30 @@ class LiveModel:
         recursion.fade(n_rows)
         if self.terms.window:
             recursion.hold(*part)
-        elif n_rows > truth.room or self.terms.forgetting != 1:
-            truth.add(part, self.labels)
-            recursion.stale = True
-            recursion.change_block(*part, 1)
         else:
-            if n_rows > truth.free:
-                truth.knowledge(self.labels)
-            if n_rows > recursion.worthwhile and not recursion.stale and not recursion.has_sums:
-                recursion.restart(*self._known())
-            truth.wait(part, self.labels)
-            recursion.change_block(*part, 1)
+            recursion.count(part.codes)
+            if n_rows >= truth.free or self.terms.forgetting != 1:
+                truth.add(part, self.labels)
+                recursion.stale = True
+            else:
+                # What has come is worked in when it is next needed: many rows at once are cheaper.
+                truth.wait(part, self.labels)
+                self._behind += n_rows
         self._count(n_rows)
 
     def _learn_rows(self, part: Part, predicted: NDArray[np.int64]) -> None:
         """Rows one by one; as many at a time as can wait, and up to the next check."""
         recursion, truth, held = self._recursion, self._truth, bool(self.terms.window)
         at, n_rows = 0, len(part.rows)
+        if self._behind:
+            self._catch_up()
         while at < n_rows:
             if recursion.stale:
                 recursion.restart(*self._known())
             room = self._next_check - self.rows_seen
             stop = min(n_rows, at + max(1, room if held else min(room, truth.free)))
             these = part if stop - at == n_rows else part.cut(at, stop)
-            taken, well = recursion.learn_rows(*these, predicted[at:stop])
+            taken, well = recursion.learn_rows(*these, predicted[at:stop] if len(predicted) else predicted)
             if not held:
                 truth.wait(these if taken == stop - at else these.cut(0, taken), self.labels)
             at += taken
@@ -274,10 +285,13 @@ class LiveModel:
                 raise DataError("The row contains NaN, infinity or a value too large to be learned. It was left out.")
 
     def _take_back(self, part: Part) -> None:
+        self._catch_up()
         self._truth.subtract(part, self.labels)
-        if not self._truth.known.labels:
+        self._recursion.count(part.codes, -1)
+        if self._truth.known.labels:
+            self._recursion.change_block(*part, -1)
+        else:
             self._recursion.stale = True
-        self._recursion.change_block(*part, -1)
 
     def _leave_window(self, batch: Batch) -> None:
         rows, codes, weights = self._recursion.as_given()
@@ -294,12 +308,16 @@ class LiveModel:
                 kept[found[0]] = False
         self._recursion.set_held(rows[kept], codes[kept], weights[kept])
 
-    def _map_one(self, row: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-        if self._mapped is None:
-            out[0] = row
-        else:
-            self.signature.features.map_block(row[None], self._mapped)
-            out[0] = self._mapped[0]
+    def _map_one(self, row: Any, out: NDArray[np.float64]) -> None:
+        """Features of one row; numbers that are none are an error."""
+        try:
+            if self._mapped is None:
+                out[0] = row
+            else:
+                self.signature.features.map_block(np.asarray(row, dtype=np.float64)[None], self._mapped)
+                out[0] = self._mapped[0]
+        except (TypeError, ValueError) as error:
+            raise DataError(f"A row has to be numbers, one a feature ({error}).") from None
 
     def _place(self, label: Label) -> int:
         if label not in self._places:
@@ -308,7 +326,10 @@ class LiveModel:
             if kind != known:
                 raise SignatureError(f"Cannot learn rows of {kind} labels after rows of {known} labels: {label!r}.")
             self._truth.know_labels(kind)
-            self._recursion.add_class(float((self.terms.class_weight or {}).get(label, 1.0)))
+            factor = float((self.terms.class_weight or {}).get(label, 1.0))
+            per_class = self.signature.per_class
+            self._recursion.add_class(factor if per_class else 1.0)
+            self._fixed.append(1.0 if per_class else factor)
             self._places[label] = len(self.labels)
             self.labels.append(label)
         return self._places[label]
@@ -318,7 +339,7 @@ class LiveModel:
     def _count(self, n_rows: int) -> None:
         self.rows_seen += n_rows
         if self.rows_seen >= self._next_check:
-            if self._recursion.followed:
+            if not self._behind and not self._recursion.stale:
                 self.check()
             self._schedule()
 
@@ -346,8 +367,15 @@ class LiveModel:
 
     def _settle(self) -> None:
         """Bring the coefficients up to date, if something waits for it, or rounding may show."""
+        self._catch_up()
         if self._recursion.stale or self._recursion.loss > TRUSTED:
             self._recursion.restart(*self._known())
+
+    def _catch_up(self) -> None:
+        """Work rows in that have come as blocks."""
+        if self._behind and not self._recursion.stale:
+            self._recursion.change_block(*self._truth.newest(self._behind), 1)
+        self._behind = 0
 
     def _known(self) -> tuple[Knowledge, list[int]]:
         knowledge = self.knowledge()
@@ -358,6 +386,7 @@ class LiveModel:
     def knowledge(self) -> Knowledge:
         """The knowledge of all rows that count, which can be merged, saved and solved on other terms."""
         if not self.terms.window:
+            self._catch_up()  # by the rows that still wait
             return self._truth.knowledge(self.labels)
         held = Part(*self._recursion.held())
         return self._truth.piece(held, self.labels) if len(held.rows) else Knowledge.zero(self.signature)
@@ -395,9 +424,9 @@ class LiveModel:
             return class_moments(knowledge, solution)
         return side_moments(knowledge, one_vs_rest(knowledge), solution)
 
-    def predict_one(self, row: NDArray[np.float64]) -> Label | None:
+    def predict_one(self, row: Any) -> Label | None:
         """The class of one row, or None if nothing has been learned yet."""
-        if not self._recursion.followed:
+        if self._behind or self._recursion.stale:
             self._settle()
         self._map_one(row, self._one.rows)
         place = self._recursion.best_class(self._one.rows[0])

@@ -61,12 +61,16 @@ class Truth:
 
     def wait(self, part: Part, labels: list[Label]) -> None:
         """Let some rows wait, no more than there is :attr:`free` room for."""
-        stop = self._n_waiting + len(part.rows)
-        for mine, more in zip(self._waiting, part, strict=True):
-            mine[self._n_waiting : stop] = more
+        first, stop = self._n_waiting, self._n_waiting + len(part.rows)
+        rows, codes, weights = self._waiting
+        rows[first:stop], codes[first:stop], weights[first:stop] = part
         self._n_waiting = stop
         if stop == self.room:
             self.knowledge(labels)
+
+    def newest(self, n_rows: int) -> Part:
+        """The last rows of those that wait."""
+        return self._waiting.cut(self._n_waiting - n_rows, self._n_waiting)
 
     @property
     def free(self) -> int:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.linalg import eigh, lapack, solve_triangular
+from scipy.linalg import blas, solve_triangular
 
-from mergesvm.engines import Threads
 from mergesvm.knowledge import Knowledge
 from mergesvm.knowledge.loading import numba_is_loaded
-from mergesvm.knowledge.narrow import mirror
-from mergesvm.solvers.factor import EPSILON, by_triangles, trusted_cholesky
+from mergesvm.solvers.factor import EPSILON
+from mergesvm.solvers.normal import NormalEquations, Vector, small_blas
 
 DEPTH, GROUP = 8, 4
 """How many changes wait to be written into the inverse, and to a multiple of what the width is filled up."""
@@ -28,11 +24,6 @@ LINES, SCALARS, WHOLE = 5, 3, 4
 MEAN, PULL, RIDGE = 0, 1, 4
 COUNT, SCALE, LOSS = range(3)
 FILLED, CURSOR, OLDEST, HELD = range(4)
-
-WIDE = 512
-"""From this width on BLAS may use all its threads for one factorisation."""
-
-Vector = NDArray[np.float64]
 
 
 class Recursion:
@@ -104,11 +95,9 @@ class Recursion:
         self.whole[FILLED] = 0
         self.coefs[:], self.vectors[:RIDGE] = 0.0, 0.0
         self.target_means[:] = -1.0
-        self._sums: _Sums | None = None
-        self._unsolved, self._floor = False, 0.0
-        self._lower: Vector | None = None
-        self._mirrored = True
-        self.stale = False
+        self._equations: NormalEquations | None = None
+        self._unsolved = self._uninverted = self.stale = False
+        self._floor = 0.0
 
     def add_class(self, factor: float) -> None:
         """Make room for one more class, of which no row has come yet: its target was -1 so far."""
@@ -117,8 +106,8 @@ class Recursion:
         self.factors = np.append(self.factors, factor)
         self.rows = np.append(self.rows, 0)
         self._scores = np.zeros(len(self.rows))
-        if self._sums is not None:
-            self._sums.add_class()
+        if self._equations is not None:
+            self._equations.add_class()
 
     @property
     def loss(self) -> float:
@@ -129,17 +118,7 @@ class Recursion:
     @property
     def worthwhile(self) -> int:
         """Up to how many rows at once it is cheaper to change the inverse than to compute it afresh."""
-        return max(1, self.width // 8)
-
-    @property
-    def has_sums(self) -> bool:
-        """Whether a fresh start has left sums, to which blocks can be added."""
-        return self._sums is not None
-
-    @property
-    def followed(self) -> bool:
-        """Whether the coefficients are those of all rows, with nothing that waits to be solved."""
-        return not self.stale and not self._unsolved
+        return max(1, self.width // (8 if self._equations is None else 32))
 
     # One row after another, compiled.
 
@@ -153,11 +132,14 @@ class Recursion:
         """
         kernels = _kernels()
         self._invert()
-        self._sums, self._mirrored = None, False
-        taken, status = kernels.learn_rows(
-            block,
-            codes,
-            weights,
+        self._equations = None
+        taken, status = kernels.learn_rows(block, codes, weights, *self._arguments(), predicted)
+        self.stale = status == kernels.LOST
+        return taken, status == kernels.DONE
+
+    def _arguments(self) -> tuple[Any, ...]:
+        """The state as the compiled loop takes it."""
+        return (
             self.factors,
             self.forgetting,
             1 / self.C,
@@ -176,10 +158,7 @@ class Recursion:
             self.ring_codes,
             self.ring_weights,
             self._scores,
-            predicted,
         )
-        self.stale = status == kernels.LOST
-        return taken, status == kernels.DONE
 
     def best_class(self, row: Vector) -> int:
         """The place of the class of one row; -1 if there is none yet."""
@@ -198,23 +177,26 @@ class Recursion:
 
     # Many rows at once, by BLAS.
 
+    def count(self, codes: NDArray[np.int64], sign: int = 1) -> None:
+        """Count rows of classes that come, or go, as a block."""
+        self.rows += sign * np.bincount(codes, minlength=len(self.rows))
+
     def change_block(self, block: Vector, codes: NDArray[np.int64], weights: Vector, sign: int) -> None:
         """Add rows (sign 1) or take them back (sign -1): few by the formula of Woodbury, many by adding to the sums.
 
         Sums are solved when coefficients are next asked for. Where there are none, or rounding would spoil the result,
         all is left to :meth:`restart`.
         """
-        self.rows += sign * np.bincount(codes, minlength=len(self.rows))
         weights = weights * self.factors[codes]
         if self.stale:
             return
-        if self._sums is not None and (self._unsolved or len(block) > self.worthwhile):
-            self._sums.add(block, codes, weights, sign)
+        many = len(block) > self.worthwhile
+        if self._equations is not None and (self._unsolved or many):
+            self._equations.add(block, codes, weights, sign)
             self._unsolved = True
-        elif len(block) > self.worthwhile:
+        elif many:
             self.stale = True
         else:
-            self._sums = None
             self._change_by_woodbury(block, codes, weights, sign)
 
     def _change_by_woodbury(self, block: Vector, codes: NDArray[np.int64], weights: Vector, sign: int) -> None:
@@ -224,7 +206,8 @@ class Recursion:
         the others: one more row.
         """
         self._invert()
-        self._mirror()
+        self._write_waiting()
+        self._equations = None
         more, count = float(weights.sum()), float(self.scalars[COUNT])
         after = count + sign * more
         if more == 0:
@@ -245,24 +228,27 @@ class Recursion:
         changes[-1, : self.width] = between * (own - other)
         errors = np.vstack([root * (targets - own_targets), between * (own_targets - other_targets)])
         errors -= changes @ self.coefs.T
-        gains = changes @ self.inverse
-        core = sign * (gains @ changes.T)
-        core[np.diag_indices_from(core)] += 1.0
-        try:
-            lower = np.linalg.cholesky(core)
-        except np.linalg.LinAlgError:
-            self.stale = True
-            return
-        pivots = lower.diagonal() ** 2
-        self.scalars[LOSS] += EPSILON * max(float(pivots.max()), 1 / float(pivots.min()))
-        half = solve_triangular(lower, np.hstack([gains, errors]), lower=True, check_finite=False)
-        gains, errors = np.ascontiguousarray(half[:, : gains.shape[1]]), half[:, gains.shape[1] :]
-        self.inverse -= sign * (gains.T @ gains)
-        self.coefs += sign * (errors.T @ gains)
-        self.vectors[MEAN, : self.width] = (count * mean + sign * more * own) / after
-        self.target_means = (count * target_means + sign * more * own_targets) / after
-        self.vectors[PULL] = self.inverse @ self.vectors[MEAN]
+        with small_blas(self.width):
+            # Of its transpose, which lies in memory as BLAS likes it, the lower triangle: our upper one.
+            gains = blas.dsymm(1.0, self.inverse.T, changes.T, lower=1).T
+            core = sign * (gains @ changes.T)
+            core[np.diag_indices_from(core)] += 1.0
+            try:
+                lower = np.linalg.cholesky(core)
+            except np.linalg.LinAlgError:
+                self.stale = True
+                return
+            pivots = lower.diagonal() ** 2
+            self.scalars[LOSS] += EPSILON * max(float(pivots.max()), 1 / float(pivots.min()))
+            half = solve_triangular(lower, np.hstack([gains, errors]), lower=True, check_finite=False)
+            gains, errors = np.ascontiguousarray(half[:, : gains.shape[1]]), half[:, gains.shape[1] :]
+            blas.dsyrk(-float(sign), gains.T, beta=1.0, c=self.inverse.T, lower=1, overwrite_c=1)
+            self.coefs += sign * (errors.T @ gains)
+            self.vectors[MEAN, : self.width] = (count * mean + sign * more * own) / after
+            self.target_means = (count * target_means + sign * more * own_targets) / after
+            self.vectors[PULL] = blas.dsymv(1.0, self.inverse.T, self.vectors[MEAN], lower=1)
         self.scalars[COUNT] = after
+        self._square_corners()
 
     # From sums, afresh.
 
@@ -271,41 +257,23 @@ class Recursion:
         self._reset()
         self.rows[:] = 0
         self.rows[places] = knowledge.rows
-        self._sums = _Sums.of(knowledge, places, self.factors)
+        self._equations = NormalEquations(knowledge, places, self.factors)
         self._solve()
 
     def _solve(self) -> None:
-        """The coefficients, from sums; the inverse can wait."""
-        assert self._sums is not None
+        """The coefficients, from the normal equations; the inverse can wait."""
+        assert self._equations is not None
         self._unsolved = False
-        width, counts = self.width, self._sums.counts
-        count = float(counts.sum())
-        if not count > 0:
-            self.stale = True  # nothing is left, and the next row begins anew
+        self.scalars[:], self.whole[FILLED] = 0.0, 0
+        self.scalars[SCALE] = 1.0
+        fresh = self._equations.solve(self.vectors[RIDGE, : self.width])
+        if fresh is None:
+            self._reset()  # nothing is left, and the next row begins anew
             return
-        with Threads.single_threaded_blas() if width < WIDE else nullcontext():
-            mean = self._sums.sums.sum(axis=0) / count
-            system = np.outer(mean, -count * mean)
-            system += self._sums.gram
-            system[np.diag_indices_from(system)] += self.vectors[RIDGE, :width]
-            right = 2 * (self._sums.sums - counts[:, None] * mean)
-            centre = self._sums.anchor + mean
-            self._lower = trusted_cholesky(system, 8 * max(width, 16) * EPSILON)
-            if self._lower is not None:
-                # Directions of which little is left unexplained are known only as well as this.
-                self._floor = EPSILON * float((system.diagonal() / self._lower.diagonal() ** 2).max())
-                solved = by_triangles(self._lower)(np.vstack([right, centre]).T).T
-            else:
-                self._floor = np.inf
-                inverse, told = _by_eigenvectors(system, self.vectors[RIDGE, :width])
-                self.inverse[:width, :width], self._mirrored = inverse, False
-                solved = np.vstack([right @ told, inverse @ centre])
-        self.coefs[:, :width] = solved[:-1]
-        self.vectors[MEAN, :width], self.vectors[PULL, :width] = centre, solved[-1]
-        self.target_means[:] = 2 * counts / count - 1
-        self.scalars[:] = 0.0
-        self.scalars[COUNT], self.scalars[SCALE] = count, 1.0
-        self.whole[FILLED] = 0
+        self.coefs[:, : self.width] = fresh.coefs
+        self.vectors[MEAN, : self.width], self.vectors[PULL, : self.width] = fresh.mean, fresh.pull
+        self.target_means[:], self.scalars[COUNT], self._floor = fresh.target_means, fresh.count, fresh.trust
+        self._uninverted = True
 
     def fade(self, n_rows: int) -> None:
         """Let so many rows pass as far as the penalty is concerned; everything else waits for :meth:`restart`."""
@@ -364,69 +332,29 @@ class Recursion:
         return coefs, offsets, mean
 
     def _invert(self) -> None:
-        """The inverse, of which a fresh start has only left the Cholesky factor."""
+        """The inverse, where a fresh start has left it for later."""
         if self._unsolved:
             self._solve()
-        if self._lower is not None:
-            width = self.width
-            with Threads.single_threaded_blas() if width < WIDE else nullcontext():
-                inverse, _ = lapack.dpotri(self._lower, lower=1)
-            self.inverse[:width, :width] = inverse.T
-            self._lower, self._mirrored = None, False
+        if self._uninverted:
+            assert self._equations is not None
+            self.inverse[: self.width, : self.width] = self._equations.inverse()
+            self._equations, self._uninverted = None, False
+            self._square_corners()
 
-    def _mirror(self) -> None:
-        """The whole inverse, with all changes written: the compiled kernels keep the upper triangle only."""
-        filled = int(self.whole[FILLED])
-        if filled:
-            lines = self.waiting[:filled]
-            self.inverse -= (lines * self.signs[:filled, None]).T @ lines
+    def _write_waiting(self) -> None:
+        """Write the changes that wait into the upper triangle, as the compiled kernel does."""
+        lines = self.waiting[: int(self.whole[FILLED])]
+        if len(lines):
+            self.inverse -= (lines * self.signs[: len(lines), None]).T @ lines
         self.inverse *= self.scalars[SCALE]
         self.scalars[SCALE], self.whole[FILLED] = 1.0, 0
-        if not self._mirrored or filled:
-            mirror(self.inverse)
-            self._mirrored = True
 
-
-@dataclass
-class _Sums:
-    """Weighted counts and sums of each class, and the Gram matrix of all, about an anchor: what is solved afresh."""
-
-    anchor: Vector
-    counts: Vector
-    sums: Vector
-    gram: Vector
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({name: value.copy() for name, value in state.items()})
-
-    @classmethod
-    def of(cls, knowledge: Knowledge, places: list[int], factors: Vector) -> _Sums:
-        """The sums of all classes, each at its place, with the weights of the classes."""
-        weights, width = factors[places], knowledge.width
-        counts, sums = np.zeros(len(factors)), np.zeros((len(factors), width))
-        counts[places], sums[places] = weights * knowledge.counts, weights[:, None] * knowledge.sums
-        gram = np.zeros((width, width))
-        for weight, part in zip(weights if knowledge.per_class else weights[:1], knowledge.grams, strict=True):
-            gram += part if weight == 1 else weight * part
-        return cls(knowledge.anchor, counts, sums, gram)
-
-    def add(self, block: Vector, codes: NDArray[np.int64], weights: Vector, sign: int) -> None:
-        """Add rows, or take them back."""
-        near = block - self.anchor
-        self.counts += sign * np.bincount(codes, weights, minlength=len(self.counts))
-        indicator = sparse.csr_array((weights, (codes, np.arange(len(codes)))), shape=(len(self.counts), len(codes)))
-        self.sums += sign * (indicator @ near)
-        near *= np.sqrt(weights)[:, None]
-        product = near.T @ near
-        if sign > 0:
-            self.gram += product
-        else:
-            self.gram -= product
-
-    def add_class(self) -> None:
-        """Room for one more class."""
-        self.counts = np.append(self.counts, 0.0)
-        self.sums = np.vstack([self.sums, np.zeros((1, self.sums.shape[1]))])
+    def _square_corners(self) -> None:
+        """Fill the squares along the diagonal, of which BLAS knows the upper triangles only."""
+        first = np.arange(0, len(self.inverse), GROUP)
+        for line in range(GROUP):
+            for column in range(line):
+                self.inverse[first + line, first + column] = self.inverse[first + column, first + line]
 
 
 @cache
@@ -435,17 +363,3 @@ def _kernels() -> ModuleType:
 
     numba_is_loaded()
     return recursive_kernels
-
-
-def _by_eigenvectors(system: Vector, ridge: Vector) -> tuple[Vector, Vector]:
-    """The inverse of a system that is singular to rounding, and the same with the empty directions left out.
-
-    In an empty direction there is nothing but the penalty, which the rounding of the others hides: it is put there.
-    """
-    scale = np.sqrt(system.diagonal())
-    values, vectors = eigh(system / scale / scale[:, None])
-    empty = values <= 8 * max(len(values), 16) * EPSILON * max(values[-1], 1.0)
-    values = np.where(empty, (vectors**2).T @ (ridge / scale**2), values)
-    vectors /= scale[:, None]
-    told = vectors[:, ~empty]
-    return (vectors / values) @ vectors.T, (told / values[~empty]) @ told.T

@@ -1,8 +1,8 @@
 """Compiled steps of recursive least squares: one row at a time, with nothing allocated.
 
 The state is a handful of arrays, described in :class:`~mergesvm.solvers.recursive.Recursion`. Of the inverse only the
-upper triangle is kept, in groups of four lines, and changes of rank one wait until there are :data:`DEPTH` of them: so
-most rows only read the triangle, once.
+upper triangle is kept, with whole squares of four along the diagonal, and changes of rank one wait until there are
+:data:`DEPTH` of them: so most rows only read the triangle, once.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def times_inverse(inverse, waiting, signs, filled, scale, near, out):  # type: i
     out[:] = 0.0
     for j in range(0, width, GROUP):
         n0, n1, n2, n3 = near[j], near[j + 1], near[j + 2], near[j + 3]
-        for i in range(GROUP):
-            for l in range(GROUP):  # noqa: E741
-                above = inverse[j + i, j + l] if i <= l else inverse[j + l, j + i]
-                out[j + i] += above * near[j + l]
+        p0, p1, p2, p3 = inverse[j, j:], inverse[j + 1, j:], inverse[j + 2, j:], inverse[j + 3, j:]
+        corner = out[j:]
+        for l in range(GROUP):  # noqa: E741
+            corner[l] += n0 * p0[l] + n1 * p1[l] + n2 * p2[l] + n3 * p3[l]
         p0, p1 = inverse[j, j + GROUP :], inverse[j + 1, j + GROUP :]
         p2, p3 = inverse[j + 2, j + GROUP :], inverse[j + 3, j + GROUP :]
         right, behind = out[j + GROUP :], near[j + GROUP :]
@@ -96,12 +96,13 @@ def write_waiting(inverse, waiting, signs, scalars, whole):  # type: ignore[no-u
     waiting[filled:] = 0.0
     signs[filled:] = 1.0
     for j in range(width):
-        line = inverse[j, j:]
+        first = j - j % GROUP
+        line = inverse[j, first:]
         for b in range(0, filled, GROUP):
-            w0, w1 = waiting[b, j:], waiting[b + 1, j:]
-            w2, w3 = waiting[b + 2, j:], waiting[b + 3, j:]
-            s0, s1 = signs[b] * w0[0], signs[b + 1] * w1[0]
-            s2, s3 = signs[b + 2] * w2[0], signs[b + 3] * w3[0]
+            w0, w1 = waiting[b, first:], waiting[b + 1, first:]
+            w2, w3 = waiting[b + 2, first:], waiting[b + 3, first:]
+            s0, s1 = signs[b] * waiting[b, j], signs[b + 1] * waiting[b + 1, j]
+            s2, s3 = signs[b + 2] * waiting[b + 2, j], signs[b + 3] * waiting[b + 3, j]
             for l in range(line.size):  # noqa: E741
                 line[l] -= s0 * w0[l] + s1 * w1[l] + s2 * w2[l] + s3 * w3[l]
         if scale != 1.0:
