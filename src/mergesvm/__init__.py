@@ -13,7 +13,7 @@ array(['no', 'yes'], dtype='<U3')
 
 from mergesvm import engines, errors, features
 from mergesvm.data import Scan, scan
-from mergesvm.estimators import MergeSVC
+from mergesvm.estimators import MergeSVC, PegasosSVC, RecursiveSVC
 from mergesvm.knowledge import Knowledge, Signature, learn, load_kernels, merge
 from mergesvm.models import LinearModel, PairwiseModel, load_model, solve
 
@@ -24,6 +24,8 @@ __all__ = [
     "LinearModel",
     "MergeSVC",
     "PairwiseModel",
+    "PegasosSVC",
+    "RecursiveSVC",
     "Scan",
     "Signature",
     "engines",

@@ -100,6 +100,13 @@ def pairs(tmp_path):
     return path
 
 
+@pytest.fixture
+def steps(tmp_path):
+    path = tmp_path / "steps.msvm"
+    ms.PegasosSVC(n_iter=10, class_weight={"no": 1, "yes": 2.5, "maybe": 1}).fit(X, Y).model_.save(path)
+    return path
+
+
 # What is written is read.
 
 LABELS: dict[str, list[Any]] = {
@@ -464,6 +471,23 @@ WRONG_TERMS: list[tuple[str, list[Any]]] = [
 ]
 
 
+STEP_TERMS = [
+    *("lambda_", "n_iter", "batch_size", "average", "project", "fit_intercept", "intercept_scaling"),
+    *("class_weight", "multiclass"),
+]
+WRONG_STEP_TERMS: list[tuple[str, list[Any]]] = [
+    ("lambda_", [None, "1", True, 0, -1.0, 10**400, 1e99, [1.0]]),
+    ("n_iter", [None, "1", True, 0, -1, 1.0, 10**400, 2**53]),
+    ("batch_size", [None, 0, 1.0, 10**400]),
+    ("average", [None, True, -0.1, 1.5, "half"]),
+    ("project", [None, 0, "no"]),
+    ("fit_intercept", [None, 1]),
+    ("intercept_scaling", [0, -1.0, "1", True, 10**400]),
+    ("class_weight", [1, True, [1], [{"class": "no"}], [{"class": [], "weight": 1}]]),
+    ("multiclass", [None, "ova"]),
+]
+
+
 def cases(table: list[tuple[str, list[Any]]]) -> list[Any]:
     return [pytest.param(name, value, id=f"{name}={str(value)[:40]!a}") for name, values in table for value in values]
 
@@ -493,6 +517,31 @@ def test_a_wrong_field_of_a_model_is_refused(name, value, model):
 def test_a_wrong_term_of_a_model_is_refused(name, value, model):
     with pytest.raises(errors.InvalidHeaderError):
         ms.load_model(forge(model, "model", lambda fields, _: fields["terms"][0].update({name: value})))
+
+
+@pytest.mark.parametrize("name", STEP_TERMS)
+def test_terms_of_pegasos_without_a_field_are_invalid(name, steps):
+    with pytest.raises(errors.InvalidHeaderError, match=f"no field {name!r}"):
+        ms.load_model(forge(steps, "model", lambda fields, _: fields["terms"][0].pop(name)))
+
+
+@pytest.mark.parametrize(("name", "value"), cases(WRONG_STEP_TERMS))
+def test_a_wrong_term_of_pegasos_is_refused(name, value, steps):
+    with pytest.raises(errors.InvalidHeaderError) as caught:
+        ms.load_model(forge(steps, "model", lambda fields, _: fields["terms"][0].update({name: value})))
+    assert len(str(caught.value)) < 2000
+
+
+def test_terms_have_to_be_those_of_the_solver(model, steps):
+    with pytest.raises(errors.InvalidHeaderError, match="no field 'intercept_scaling'"):
+        ms.load_model(forge(model, "model", lambda fields, _: fields.update(solver="pegasos")))
+    with pytest.raises(errors.InvalidHeaderError, match="no field 'C'"):
+        ms.load_model(forge(steps, "model", lambda fields, _: fields.update(solver="recursive")))
+
+
+def test_models_of_recursive_least_squares_have_the_usual_terms(model):
+    forge(model, "model", lambda fields, _: fields.update(solver="recursive"))
+    assert ms.load_model(model).solver_ == "recursive"
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999"])

@@ -16,6 +16,7 @@ from mergesvm.data import Layout
 from mergesvm.features import FeatureMap
 from mergesvm.files import read_format
 from mergesvm.knowledge import Knowledge, Signature
+from mergesvm.knowledge.knowledge import counted
 from mergesvm.knowledge.provenance import Provenance
 from mergesvm.models import Planes
 
@@ -80,12 +81,27 @@ def _model(model: Planes) -> dict[str, str]:
     return {
         "model": repr(model),
         **_features(model.signature),
-        "C": said(terms["C"]),
+        **(_steps(terms) if "lambda_" in terms else _closed_form(terms)),
         "class weights": str(terms["class_weight"] or "none"),
-        "standardised": "yes" if terms["standardize"] else "no",
-        "intercept": "penalised" if terms["penalize_intercept"] else "free",
         "solver": model.solver_,
         "learned from": f"{int(model.domain.rows.sum()):,} rows",
+    }
+
+
+def _closed_form(terms: dict[str, Any]) -> dict[str, str]:
+    return {
+        "C": said(terms["C"]),
+        "standardised": "yes" if terms["standardize"] else "no",
+        "intercept": "penalised" if terms["penalize_intercept"] else "free",
+    }
+
+
+def _steps(terms: dict[str, Any]) -> dict[str, str]:
+    return {
+        "lambda": said(terms["lambda_"]),
+        "steps": f"{terms['n_iter']:,}, of {counted(terms['batch_size'], 'row')} each",
+        "averaged": f"over the last {terms['average']:.0%}" if terms["average"] else "no",
+        "intercept": "penalised" if terms["fit_intercept"] else "none",
     }
 
 

@@ -138,7 +138,7 @@ def evaluate_command(
             "Model": f"{model} ({solved!r})",
             "Data": ", ".join(files),
             "Learned from": f"{int(solved.domain.rows.sum()):,} rows",
-            "C": said(terms["C"]),
+            **({"lambda": said(terms["lambda_"])} if "lambda_" in terms else {"C": said(terms["C"])}),
             "Class weights": str(terms["class_weight"] or "none"),
             "Multi-class": {"ovr": "one-vs-rest", "ovo": "one-vs-one"}[terms["multiclass"]],
             "Rows left out": f"{source.dropped:,}",

@@ -1,5 +1,7 @@
 """The scikit-learn faces, thin: they check, call learn and solve, and keep the result."""
 
 from mergesvm.estimators.merge_svc import MergeSVC
+from mergesvm.estimators.pegasos_svc import PegasosSVC
+from mergesvm.estimators.recursive_svc import RecursiveSVC
 
-__all__ = ["MergeSVC"]
+__all__ = ["MergeSVC", "PegasosSVC", "RecursiveSVC"]

@@ -29,7 +29,7 @@ from mergesvm.errors import (
 from mergesvm.files.atomic import replacing
 from mergesvm.files.header import Header
 
-FORMAT = 2
+FORMAT = 3
 """The number of the format that is written; files of all numbers up to it are read."""
 
 NAME = "mergesvm"

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.labels import plain_label
+from mergesvm.errors import ParameterError
 from mergesvm.files import Content, Header, check_sizes, read_container, write_container
 from mergesvm.files.container import library_version
 from mergesvm.knowledge.file import provenance_fields, read_classes, read_provenance, read_signature, signature_parts
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
-from mergesvm.models.planes import Domain, Planes
+from mergesvm.models.planes import SOLVERS, Domain, Planes
 from mergesvm.models.votes import TIE_RULES
 from mergesvm.solvers import ClassMoments, SideMoments, Solution
+from mergesvm.solvers.schedule import Schedule
 
 KIND = "model"
 
@@ -77,8 +80,9 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | PairwiseModel:
         else _side_moments(content, problems, n_classes > 1)
     )
     content.done()
-    domain = Domain(labels, anchor, signature, rows, read_provenance(header), _terms(header))
-    solution = Solution(coefs, offsets, (header.text("solver", "cholesky", "ridge", "eigh"),))
+    solver = header.text("solver", *SOLVERS)
+    domain = Domain(labels, anchor, signature, rows, read_provenance(header), _terms(header, solver))
+    solution = Solution(coefs, offsets, (solver,))
     for array in arrays.values():
         array.flags.writeable = False
     if in_pairs:
@@ -87,7 +91,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | PairwiseModel:
     return LinearModel(domain, solution, moments)
 
 
-def _terms(header: Header) -> dict[str, Any]:
+def _terms(header: Header, solver: str) -> dict[str, Any]:
     parts = header.parts("terms")
     if len(parts) != 1:
         header.refuse("has not one set of terms")
@@ -96,13 +100,32 @@ def _terms(header: Header) -> dict[str, Any]:
     if isinstance(weights, list):
         pairs = terms.parts("class_weight")
         weights = {pair.take("class", str, int, float, bool): pair.number("weight") for pair in pairs}
+    common = {"class_weight": weights, "multiclass": terms.text("multiclass", "ovr", "ovo")}
+    if solver == "pegasos":
+        return _steps(terms) | common
     return {
         "C": terms.number("C"),
-        "class_weight": weights,
-        "multiclass": terms.text("multiclass", "ovr", "ovo"),
+        **common,
         "standardize": terms.truth("standardize"),
         "penalize_intercept": terms.truth("penalize_intercept"),
     }
+
+
+def _steps(terms: Header) -> dict[str, Any]:
+    free = terms.take("intercept_scaling", float, int, type(None)) is None
+    schedule = Schedule(
+        terms.number("lambda_"),
+        terms.whole("n_iter", 1),
+        terms.whole("batch_size", 1),
+        terms.number("average"),
+        terms.truth("project"),
+        terms.truth("fit_intercept"),
+        None if free else terms.number("intercept_scaling"),
+    )
+    try:
+        return asdict(schedule.check())
+    except ParameterError as error:
+        terms.refuse(f"has terms that cannot be: {error}")
 
 
 def _side_moments(content: Content, problems: int, several: bool) -> SideMoments:

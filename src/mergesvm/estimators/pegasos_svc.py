@@ -1,0 +1,280 @@
+"""PegasosSVC: support vector machines of the hinge loss by Pegasos, with scikit-learn's manners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mergesvm.data import Batch
+from mergesvm.errors import FormError, ParameterError
+from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_learn, rows_to_predict
+from mergesvm.features import FeatureMap
+from mergesvm.models import LinearModel, PairwiseModel, Planes
+from mergesvm.models.pegasos import Pegasos, train_pegasos
+from mergesvm.models.pegasos_terms import PegasosTerms
+from mergesvm.solvers.schedule import Schedule
+
+
+class PegasosSVC(ClassifierMixin, BaseEstimator):
+    """Linear support vector machines of the hinge loss, by Pegasos: one for each pair of classes, decided by vote.
+
+    Each problem minimises lambda/2 w.w + mean of omega max(0, 1 - y w.x) by ``n_iter`` steps, each along the
+    subgradient at a row drawn at random; a step costs one product of a row. Features should be of like size: put a
+    ``StandardScaler`` or ``MinMaxScaler`` before it, in a pipeline (and a ``PCA(0.95)`` for fewer features).
+
+    :class:`MergeSVC` is exact, needs one pass, adds, forgets, and is solved again without data. Take Pegasos where the
+    hinge loss is wanted, which cares about rows near the margin only, and on several classes is often more accurate.
+
+    Parameters
+    ----------
+    lambda_ : float
+        Weight of the coefficients against the mean loss of a row; in terms of the C of other machines 1 / (C rows).
+    n_iter : int
+        Steps in each problem, for :meth:`fit` and for each :meth:`partial_fit`.
+    multiclass : {"ovo", "ovr"}
+        One-vs-one by vote, or one-vs-rest.
+    alpha : float, optional
+        Another name for ``lambda_``, as ``SGDClassifier`` has it; where given, it counts.
+    batch_size : int
+        Rows that a step draws. It follows the mean of their subgradients.
+    average : float
+        Over which share of the steps, the last ones, coefficients are averaged; 0 for those of the last step.
+    project : bool
+        Whether every step ends in the ball w.w <= mean of omega / lambda, in which the solution lies.
+    fit_intercept : bool
+        True for an intercept, as that of a feature that is the same in all rows; False for none, as in the paper.
+    intercept_scaling : float, optional
+        The value of that feature. The larger, the less the intercept is penalised, and the faster it is learned: by
+        default the root mean square length of the rows, so that it keeps pace with the coefficients in any units.
+    class_weight : {None, "inverse", "complement", "balanced"} or dict
+        Weights against imbalance; see :func:`mergesvm.solve`. They multiply the loss, by the counts of the rows that
+        are fitted. ``"inverse"`` is small, and wants a ``lambda_`` as many times smaller.
+    ties : {"recount", "sequential", "margin"}
+        What decides between classes with as many votes.
+    features : {"hidden", "fourier", "nystroem", "patches"}, FeatureMap or None
+        What rows are mapped by first, for a model that is not linear; see :class:`MergeSVC`. Mapped rows lie in memory.
+    n_features : int, optional
+        Size of a map that is given by name.
+    random_state : int, RandomState or None
+        Seed of the draws, and of a map that is given by name. With the same seed, results are the same on any number of
+        threads. None for another seed every time.
+    precision : {"float64", "float32"}, optional
+        Of the coefficients while they are learned: by default float32 where rows are float32 or small whole numbers.
+    n_jobs : int, optional
+        Number of threads; one a core by default.
+
+    Attributes
+    ----------
+    model_ : LinearModel or PairwiseModel
+        What predicts; it can be saved, and written for ONNX.
+    classes_, coef_, intercept_ : arrays
+    n_iter_ : int
+        Steps made so far, in the problem that made most.
+    features_ : FeatureMap
+        The frozen map.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Notes
+    -----
+    Rows are drawn at random, and so have to lie in memory: C-ordered arrays of float64, float32 and 8- or 16-bit whole
+    numbers and CSR arrays are used where they are, everything else is converted once. 8-bit pixels are the fastest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from mergesvm import PegasosSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> make_pipeline(StandardScaler(), PegasosSVC(lambda_=1e-3)).fit(X, y).score(X, y) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        lambda_: float = 1e-4,
+        n_iter: int = 100_000,
+        multiclass: str = "ovo",
+        *,
+        alpha: float | None = None,
+        batch_size: int = 1,
+        average: float = 0.5,
+        project: bool = False,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        ties: str = "recount",
+        features: FeatureMap | str | None = None,
+        n_features: int | None = None,
+        random_state: Any = 0,
+        precision: str | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.lambda_ = lambda_
+        self.n_iter = n_iter
+        self.multiclass = multiclass
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.average = average
+        self.project = project
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.ties = ties
+        self.features = features
+        self.n_features = n_features
+        self.random_state = random_state
+        self.precision = precision
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, initial: Any = None) -> Self:
+        """Learn from these rows alone.
+
+        Parameters
+        ----------
+        X, y : rows and their labels
+        initial : MergeSVC, LinearModel or PairwiseModel, optional
+            Fitted on the same classes, features and scheme: steps begin at its planes, and are as small from the first
+            on as suits good planes. A few thousand then do what takes two or three times as many from zero.
+        """
+        with input_kept_on_failure(self):
+            terms = self._terms().check()
+            rows, labels = rows_to_learn(self, X, y, reset=True)
+            features = map_of(self.features, self.n_features, self.random_state).freeze(rows, labels)
+            self._learned = train_pegasos(
+                Batch.of(rows, labels),
+                features,
+                terms,
+                seed=self._seed(),
+                initial=None if initial is None else _planes(initial),
+                n_jobs=self.n_jobs,
+            )
+            return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Go on with more rows: ``n_iter`` steps more in every problem that these rows lie on both sides of.
+
+        Classes are discovered as they come; ``classes``, if given, is what they must be among. Problems of new classes
+        begin at zero. Steps are drawn from these rows only, and an average is over the last of these steps.
+        """
+        before: Pegasos | None = getattr(self, "_learned", None)
+        if before is None and classes is None:
+            return self.fit(X, y)
+        with input_kept_on_failure(self):
+            terms = self._terms().check()
+            rows, labels = rows_to_learn(self, X, y, reset=before is None)
+            batch = Batch.of(rows, labels)
+            allowed = list(batch.labels.classes if classes is None else classes)
+            strangers = [label for label in batch.labels.classes if label not in allowed]
+            if strangers:
+                raise ParameterError(f"Class {strangers[0]!r} in y is not among the classes given: {allowed!r}.")
+            if before is None:
+                return self.fit(X, y)
+            self._learned = train_pegasos(batch, before.signature.features, terms, before=before, n_jobs=self.n_jobs)
+            return self
+
+    def forget(self, X: Any, y: Any = None) -> NoReturn:  # noqa: ARG002
+        """Raises an error: of the hinge loss no sums are kept from which rows could be taken back."""
+        raise FormError(f"A PegasosSVC cannot forget rows: {WHY}")
+
+    def merge(self, other: Any) -> NoReturn:  # noqa: ARG002
+        """Raises an error: of the hinge loss no sums are kept that could be added."""
+        raise FormError(f"A PegasosSVC cannot be merged with another: {WHY}")
+
+    def __add__(self, other: object) -> NoReturn:
+        self.merge(other)
+
+    def __sub__(self, other: object) -> NoReturn:
+        self.forget(other)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row."""
+        return self.model_.predict(rows_to_predict(self, X))
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores, (rows, classes); for two classes (rows,), positive for the second."""
+        return self.model_.decision_function(rows_to_predict(self, X))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each class, (rows, classes), from the normal distribution of the scores in each class."""
+        return self.model_.predict_proba(rows_to_predict(self, X))
+
+    @property
+    def model_(self) -> LinearModel | PairwiseModel:
+        """What predicts."""
+        check_is_fitted(self)
+        return self._learned.model
+
+    @property
+    def n_iter_(self) -> int:
+        """Steps made so far, in the problem that made most."""
+        check_is_fitted(self)
+        return self._learned.steps
+
+    @property
+    def features_(self) -> FeatureMap:
+        """The frozen map by which rows become features; the identity for a linear model."""
+        return self.model_.signature.features
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes known, sorted."""
+        return self.model_.classes_
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """Coefficients, (problems, features)."""
+        return self.model_.coef_
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Intercepts, (problems,)."""
+        return self.model_.intercept_
+
+    def _terms(self) -> PegasosTerms:
+        if self.alpha is not None:
+            Schedule(self.alpha).check()
+        schedule = Schedule(
+            self.lambda_ if self.alpha is None else self.alpha,
+            self.n_iter,
+            self.batch_size,
+            self.average,
+            self.project,
+            self.fit_intercept,
+            self.intercept_scaling,
+        )
+        return PegasosTerms(schedule, self.multiclass, self.class_weight, self.ties, self.precision)
+
+    def _seed(self) -> int:
+        seed = self.random_state
+        if isinstance(seed, (int, np.integer)) and seed < 0:
+            raise ParameterError(f"random_state has to be a seed of at least 0, a RandomState or None, not {seed!r}.")
+        return int(seed) if isinstance(seed, (int, np.integer)) else int(check_random_state(seed).randint(2**31 - 1))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_learned")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+WHY = (
+    "the hinge loss cares about rows near the margin only, so that no sums are kept from which rows could be taken "
+    "back, or to which others could be added. MergeSVC keeps them: it merges, and forgets exactly."
+)
+
+
+def _planes(initial: Any) -> Planes:
+    model = initial if isinstance(initial, Planes) else getattr(initial, "model_", None)
+    if not isinstance(model, Planes):
+        raise TypeError(f"initial has to be a fitted MergeSVC, or a model, not {type(initial).__name__}.")
+    return model
