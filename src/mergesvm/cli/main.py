@@ -21,6 +21,7 @@ from mergesvm.cli.inspecting import inspect_command
 from mergesvm.cli.knowing import learn_command, merge_command, solve_command, subtract_command
 from mergesvm.cli.planning import plan_command
 from mergesvm.cli.predicting import evaluate_command, predict_command
+from mergesvm.cli.reproducing import reproduce
 from mergesvm.cli.streaming import stream_command
 from mergesvm.cli.talk import printable
 from mergesvm.errors import MergeSVMError
@@ -78,6 +79,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
 
 for _name, (_command, _example) in COMMANDS.items():
     app.command(_name, epilog=f"Example: `{_example}`")(_command)
+app.add_typer(reproduce, name="reproduce")
 
 
 def main() -> None:

@@ -1,0 +1,105 @@
+"""Tables of the papers, on small sets in the shape of the real ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from cli.test_commands import ok, run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    where = tmp_path_factory.mktemp("data")
+    X, y = load_digits(return_X_y=True)
+    X = (15 * X).astype(np.uint8).reshape(-1, 8, 8)
+    (where / "mnist").mkdir()
+    (where / "emnist").mkdir()
+    for name, part in (("train", slice(0, 1200)), ("t10k", slice(1200, None))):
+        with gzip.open(where / "mnist" / f"{name}-images-idx3-ubyte.gz", "wb") as file:
+            shape = np.array([len(X[part]), 8, 8], dtype=">i4").tobytes()
+            file.write(bytes([0, 0, 8, 3]) + shape + X[part].tobytes())
+        with gzip.open(where / "mnist" / f"{name}-labels-idx1-ubyte.gz", "wb") as file:
+            file.write(
+                bytes([0, 0, 8, 1]) + np.array([len(y[part])], dtype=">i4").tobytes() + y[part].astype("u1").tobytes()
+            )
+    # Twelve classes: of ones and sevens, every second is of a class of its own.
+    split = np.where(np.isin(y, (1, 7)) & (np.arange(len(y)) % 2 == 0), y + 10, y)
+    np.savez(where / "emnist" / "letters.npz", X=X, y=split)
+    return where
+
+
+def test_figures_stand_beside_those_of_the_paper(folder):
+    said = ok("reproduce", "democratic", "--data", str(folder), "--only", "mnist", "--steps", "1000,10000", cwd=folder)
+    assert "898 rows to learn, 899 to test" in said or "899 rows to learn, 898 to test" in said
+    assert "10 classes, 45 pairs" in said
+    assert "86.05" in said  # the paper's
+    assert "5.3" in said
+    assert "closed form, learned and solved in" in said
+    done = json.loads(
+        ok(
+            "reproduce",
+            "democratic",
+            "--data",
+            str(folder),
+            "--only",
+            "mnist",
+            "--steps",
+            "10000",
+            "--json",
+            cwd=folder,
+        )
+    )
+    run_ = done["sets"]["mnist"]["runs"][0]
+    assert run_["accuracy"] > 90
+    assert run_["averaged"] > 92
+    assert done["sets"]["mnist"]["closed_form"]["accuracy"] > 92
+
+
+def test_ties_are_counted_where_there_are_many_classes(folder):
+    said = ok("reproduce", "democratic", "--data", str(folder), "--only", "emnist", "--steps", "1000", cwd=folder)
+    assert "12 classes, 66 pairs" in said
+    assert "tied rows %" in said
+    assert "on the tied rows alone" in said
+
+
+def test_a_seed_gives_the_same_figures_on_any_number_of_workers(folder):
+    def accuracy(*options):
+        done = json.loads(
+            ok(
+                "reproduce",
+                "democratic",
+                "--data",
+                str(folder),
+                "--only",
+                "mnist",
+                "--steps",
+                "2000",
+                "--json",
+                *options,
+                cwd=folder,
+            )
+        )
+        return done["sets"]["mnist"]["runs"][0]["accuracy"]
+
+    assert accuracy("--workers", "1") == accuracy("--workers", "3")
+    assert accuracy("--seed", "1") != accuracy("--seed", "2")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--only", "cifar"], "There is no data set 'cifar' here"),
+        (["--steps", "many"], "positive whole numbers"),
+        (["--only", "fashion"], "Fashion-MNIST is not in"),
+        (["--data", "nowhere"], "There is no folder nowhere"),
+    ],
+)
+def test_what_is_wrong_is_said(folder, options, complaint):
+    done = run("reproduce", "democratic", "--data", str(folder), *options, cwd=folder)
+    assert done.returncode == 2
+    assert complaint in done.stderr
