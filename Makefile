@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench bench-files bench-maps bench-streams clean
+.PHONY: demo test check bench bench-files bench-maps bench-streams bench-democratic clean
 .DEFAULT_GOAL := test
 
 demo: .venv/ready           ## the main job on real data, with a table and a picture
@@ -28,6 +28,9 @@ bench-maps: .venv/ready-bench   ## feature maps on real data, beside scikit-lear
 
 bench-streams: .venv/ready-bench  ## rows one at a time: exactness over a million rows, C, speed; draws docs/pictures
 	$(BIN)/python benchmarks/streams.py
+
+bench-democratic: .venv/ready-bench  ## Pegasos beside its peers, one-vs-one
+	$(BIN)/python benchmarks/democratic.py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -134,6 +134,11 @@ def write_model(path: Path) -> None:
     ms.solve(knowledge(), multiclass="ovo" if "pairs" in path.name else "ovr", class_weight="balanced").save(path)
 
 
+def write_pegasos(path: Path) -> None:
+    weights = {"no": 1.0, "yes": 2.5, "maybe": 0.5}
+    ms.PegasosSVC(1e-2, 50, class_weight=weights, n_jobs=1).fit(X, ANSWERS).model_.save(path)
+
+
 def plan(name: str) -> FeatureMap:
     """A map of tiny images: of their patches, or of landmarks among them."""
     wanted = Chain([Patches(3, size=2, padding=1, pooling=2), Fourier(6)]) if "chain" in name else Nystroem(5)
@@ -369,6 +374,8 @@ KINDS: dict[str, Kind] = {
     "forged pooled knowledge": Kind("pooled.knowledge", write_knowledge, use_forged_knowledge, forged=True),
     "forged model": Kind("m.msvm", write_model, use_forged_model, forged=True),
     "forged model of pairs": Kind("pairs.msvm", write_model, use_forged_model, forged=True),
+    "model by Pegasos": Kind("pegasos.msvm", write_pegasos, use_sealed),
+    "forged model by Pegasos": Kind("pegasos.msvm", write_pegasos, use_forged_model, forged=True),
     "features": Kind("f.features", write_features, use_sealed),
     "features in a chain": Kind("chain.features", write_features, use_sealed),
     "mapped knowledge": Kind("f.knowledge", write_mapped, use_sealed),

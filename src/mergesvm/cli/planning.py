@@ -39,7 +39,7 @@ def plan_command(
     features: Annotated[
         str,
         typer.Option(
-            help="The map: hidden, fourier, nystroem or patches, as fourier:4000 or hidden:1000,activation=tanh; "
+            help="The map: hidden, fourier, nystroem, patches or pca, as fourier:4000 or hidden:1000,activation=tanh; "
             "a chain as patches:64+nystroem:2000."
         ),
     ],

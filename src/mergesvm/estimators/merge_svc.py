@@ -39,7 +39,7 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         What decides between classes with as many votes.
     per_class : bool
         False keeps one pooled matrix instead of one a class: less memory, fewer choices afterwards.
-    features : {"hidden", "fourier", "nystroem", "patches"}, FeatureMap or None
+    features : {"hidden", "fourier", "nystroem", "patches", "pca"}, FeatureMap or None
         What rows are mapped by before they are learned, for a model that is not linear: the name of a map, also with
         parameters as in ``"hidden:2000,activation=tanh"``, or a map of :mod:`mergesvm.features`. One that is not frozen
         is frozen on the first rows learned. Estimators that are to be merged need the same frozen map.

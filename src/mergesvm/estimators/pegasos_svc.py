@@ -57,7 +57,7 @@ class PegasosSVC(ClassifierMixin, BaseEstimator):
         are fitted. ``"inverse"`` is small, and wants a ``lambda_`` as many times smaller.
     ties : {"recount", "sequential", "margin"}
         What decides between classes with as many votes.
-    features : {"hidden", "fourier", "nystroem", "patches"}, FeatureMap or None
+    features : {"hidden", "fourier", "nystroem", "patches", "pca"}, FeatureMap or None
         What rows are mapped by first, for a model that is not linear; see :class:`MergeSVC`. Mapped rows lie in memory.
     n_features : int, optional
         Size of a map that is given by name.

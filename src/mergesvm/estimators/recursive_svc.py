@@ -49,7 +49,7 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
         beginning.
     per_class : bool
         False keeps one pooled matrix instead of one a class in :meth:`to_knowledge`: less memory, fewer choices there.
-    features : {"hidden", "fourier", "nystroem", "patches"}, FeatureMap or None
+    features : {"hidden", "fourier", "nystroem", "patches", "pca"}, FeatureMap or None
         What rows are mapped by before they are learned; see :class:`MergeSVC`. For :meth:`learn_one` it has to be
         frozen: one row is no sample.
     n_features : int, optional
