@@ -70,7 +70,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
         solve_command,
         "mergesvm solve rest.knowledge --C 10 --class-weight complement --multiclass ovo -o model.msvm",
     ),
-    "stream": (stream_command, "mergesvm stream data.csv --label y --picture accuracy.png"),
+    "stream": (stream_command, "mergesvm stream day1.parquet --label y --picture accuracy.png"),
     "predict": (predict_command, "mergesvm predict model.msvm new.csv -o predictions.parquet"),
     "evaluate": (evaluate_command, "mergesvm evaluate model.msvm test.parquet --label y --report report.html"),
     "inspect": (inspect_command, "mergesvm inspect model.msvm"),
