@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,11 @@ from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.planes import Domain
 from mergesvm.models.votes import TIE_RULES
 from mergesvm.solvers import class_moments, one_vs_one, one_vs_rest, side_moments, solve_problems
+from mergesvm.solvers.factor import small_blas
 from mergesvm.solvers.soundness import check_sound
 from mergesvm.solvers.weighting import check_scheme
 
 SMALLEST_C = 1e-300
-
-WIDE = 2048
-"""From this width on a single factorisation is worth more than one thread."""
 
 
 def solve(
@@ -73,8 +70,7 @@ def solve(
             "There is nothing to solve: the knowledge is of no rows, or of rows of weight zero only. "
             "Learn or merge some first."
         )
-    # Threads of BLAS gain little on matrices of this size, and go on spinning into the work that follows.
-    with Threads.single_threaded_blas() if knowledge.width < WIDE else nullcontext():
+    with small_blas(knowledge.width):
         check_sound(knowledge)
         # Two classes are one pair, and one against the rest.
         in_pairs = multiclass == "ovo" and len(knowledge.labels) > 2

@@ -12,10 +12,10 @@ from mergesvm.data.labels import Coded, Label
 from mergesvm.knowledge import Knowledge, Signature, learn
 from mergesvm.knowledge.algebra import faded
 
-WAITING_BYTES = 2**25
-"""Rows wait in so much memory before they are summed: sums are large, and adding to them rarely is cheaper."""
+WAITING_BYTES = 2**26
+"""Rows wait in so much memory at most before they are summed."""
 
-MOST_WAITING, LEAST_WAITING = 4096, 16
+USUAL_ROWS, FEWEST_ROWS = 4096, 16
 
 
 class Part(NamedTuple):
@@ -51,10 +51,13 @@ class Truth:
 
     def __init__(self, known: Knowledge, forgetting: float = 1.0) -> None:
         self.known, self.forgetting = known, forgetting
-        self.room = max(LEAST_WAITING, min(MOST_WAITING, WAITING_BYTES // (8 * known.width)))
         self._begin()
 
     def _begin(self) -> None:
+        # As many rows wait as take the memory of the sums, to which adding them rarely is cheaper.
+        width = self.known.width
+        worth = max(USUAL_ROWS, len(self.known.grams) * width)
+        self.room = max(FEWEST_ROWS, min(worth, WAITING_BYTES // (8 * width)))
         # Fresh memory each time, so that who remembers how many waited before finds those rows untouched.
         rows, codes = np.empty((self.room, self.known.width)), np.empty(self.room, dtype=np.int64)
         self._waiting, self._n_waiting = Part(rows, codes, np.empty(self.room)), 0
@@ -136,3 +139,4 @@ class Truth:
     def go_back(self, memory: tuple[Knowledge, Part, int]) -> None:
         """Make everything undone since it was remembered."""
         self.known, self._waiting, self._n_waiting = memory
+        self.room = len(self._waiting.rows)

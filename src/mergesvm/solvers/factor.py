@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh, solve_triangular
 
+from mergesvm.engines import Threads
 from mergesvm.errors import SolverWarning
 
 Solve = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+WIDE = 2048
+"""From this width on a single factorisation is worth more than one thread."""
 
 COARSE = 2.0**-30
 """More rounding than this is that of float32."""
@@ -109,3 +114,8 @@ def _by_eigenvectors(matrix: NDArray[np.float64], tolerance: float) -> Solve:
         return solution.reshape(right.shape)
 
     return solve
+
+
+def small_blas(width: int) -> AbstractContextManager[None]:
+    """One thread of BLAS for matrices so small that more gain little, and go on spinning into the work that follows."""
+    return Threads.single_threaded_blas() if width < WIDE else nullcontext()

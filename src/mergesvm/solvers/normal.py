@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import blas, eigh, lapack
 
-from mergesvm.engines import Threads
 from mergesvm.knowledge import Knowledge
 from mergesvm.knowledge.narrow import mirror
-from mergesvm.solvers.factor import EPSILON
-
-WIDE = 512
-"""From this width on BLAS may use all its threads for one product or factorisation."""
+from mergesvm.solvers.factor import EPSILON, small_blas
 
 Vector = NDArray[np.float64]
 
@@ -152,8 +147,3 @@ class NormalEquations:
         solved = (told / values[~empty]) @ (told.T @ sides)
         solved[:, -1] = self._inverse @ sides[:, -1]
         return np.asarray(solved, dtype=np.float64)
-
-
-def small_blas(width: int) -> AbstractContextManager[None]:
-    """One thread of BLAS for matrices so small that more would be in each other's way."""
-    return Threads.single_threaded_blas() if width < WIDE else nullcontext()

@@ -12,8 +12,8 @@ from scipy.linalg import blas, solve_triangular
 
 from mergesvm.knowledge import Knowledge
 from mergesvm.knowledge.loading import numba_is_loaded
-from mergesvm.solvers.factor import EPSILON
-from mergesvm.solvers.normal import NormalEquations, Vector, small_blas
+from mergesvm.solvers.factor import EPSILON, small_blas
+from mergesvm.solvers.normal import NormalEquations, Vector
 
 DEPTH, GROUP = 8, 4
 """How many changes wait to be written into the inverse, and to a multiple of what the width is filled up."""
