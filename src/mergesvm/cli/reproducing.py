@@ -30,7 +30,7 @@ reproduce = typer.Typer(
 VARIANCE = 0.9999
 
 WIDTH = 118
-"""Tables need so much room, whatever the terminal says."""
+"""Tables need so much room."""
 
 STEPS = {
     "mnist": (1_000, 10_000, 50_000, 100_000, 1_000_000),
@@ -198,7 +198,7 @@ def _show(
             f"{row['averaged']:.2f}",
             f"{closed['accuracy']:.2f}",
         )
-    talk.out.print(table, width=max(talk.out.width, WIDTH))
+    talk.table(table, WIDTH)
     talk.out.print(f"closed form, learned and solved in {closed['seconds']:.2f} s on all cores")
 
 
@@ -236,4 +236,4 @@ def _show_ties(talk: Talk, n_iter: int, pegasos: dict[str, Any], closed: dict[st
         table.add_row(
             "  on the tied rows alone", "", *(f"{found.get(f'{rule}_when_tied', 0.0):.2f}" for rule in TIE_RULES)
         )
-    talk.out.print(table, width=max(talk.out.width, WIDTH))
+    talk.table(table, WIDTH)

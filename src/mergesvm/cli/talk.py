@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 from mergesvm.data import Scan
 from mergesvm.errors import ExistingFileError, MissingFolderError, ParameterError
@@ -37,6 +38,10 @@ class Talk:
         self.out = Console(quiet=quiet or as_json, highlight=False, soft_wrap=True)
         self.silent = quiet or as_json
         self._began = time.perf_counter()
+
+    def table(self, table: Table, width: int) -> None:
+        """Show a table that needs so much room, whatever the terminal says."""
+        Console(quiet=self.silent, highlight=False, width=max(self.out.width, width)).print(table)
 
     def result(self, **values: Any) -> None:
         """Tell a machine what came out."""
