@@ -10,21 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data import Batch, Scan, spans
+from mergesvm.data import Batch, Scan
 from mergesvm.data.labels import Label, label_array, label_kind, plain_label
 from mergesvm.errors import (
     DataError,
     FormError,
     KnowledgeError,
     ParameterError,
-    SignatureError,
     SolverWarning,
     SubtractionError,
 )
-from mergesvm.features import MappedRows
 from mergesvm.knowledge import Knowledge, Signature
 from mergesvm.knowledge.learn import batch_of
 from mergesvm.knowledge.provenance import Origin, now
+from mergesvm.models.intake import Intake
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.live_terms import LiveTerms
 from mergesvm.models.planes import Domain
@@ -38,14 +37,8 @@ NOTICEABLE = 1e-6
 TRUSTED = 1e-10
 """Coefficients that rounding may have changed by more than this share are computed afresh before they are shown."""
 
-BLOCK_BYTES = 2**24
-"""Rows are mapped and learned so many bytes at a time."""
-
 FEW = 8
 """Up to so many rows are learned one by one."""
-
-LARGEST = 1e150
-"""Larger values cannot be squared."""
 
 MOST_CHECKS = 1000
 
@@ -73,8 +66,6 @@ class LiveModel:
 
     Attributes
     ----------
-    labels : list
-        The classes, in the order in which they came; their places here are the codes of rows.
     rows_seen : int
     checks : list of Check
         The last 1,000 comparisons with a fresh factorisation.
@@ -95,12 +86,9 @@ class LiveModel:
             weights = tuple(sorted(((plain_label(k), float(w)) for k, w in terms.class_weight.items()), key=repr))
             signature = replace(signature, class_weights=weights)
         self.terms = terms
-        self.labels: list[Label] = []
         self.rows_seen = 0
         self.checks: list[Check] = []
-        self._places: dict[Label, int] = {}
-        self._fixed: list[float] = []
-        """In the pooled form class weights are part of the weights of rows."""
+        self._intake = Intake(signature, terms.class_weight)
         self._next_check = max(2 * signature.width, FEW)
         self._behind = 0
         self._truth = Truth(Knowledge.zero(signature), terms.forgetting)
@@ -112,7 +100,6 @@ class LiveModel:
             penalize_intercept=terms.penalize_intercept,
         )
         self._one = Part(np.empty((1, signature.width)), np.empty(1, dtype=np.int64), np.empty(1))
-        self._mapped = np.empty((1, signature.width), dtype=signature.features.dtype) if signature.mapped else None
 
     @classmethod
     def of(cls, knowledge: Knowledge, terms: LiveTerms) -> LiveModel:
@@ -128,7 +115,7 @@ class LiveModel:
             )
         live = cls(knowledge.signature, terms)
         for label in knowledge.labels:
-            live._place(label)
+            live._add_class(label)
         live._truth.known, live.rows_seen = knowledge, int(knowledge.rows.sum())
         live._recursion.rows[:], live._recursion.stale = knowledge.rows, True
         live._schedule()
@@ -138,6 +125,11 @@ class LiveModel:
     def signature(self) -> Signature:
         """The columns of the rows, their map, and the kind of the labels."""
         return self._truth.signature
+
+    @property
+    def labels(self) -> list[Label]:
+        """The classes, in the order in which they came; their places here are the codes of rows."""
+        return self._intake.labels
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -153,14 +145,13 @@ class LiveModel:
         """Learn one row, in O(width^2) with nothing allocated."""
         if not 0 <= weight < np.inf:
             raise DataError(f"The weight of a row has to be finite and not negative, not {weight!r}.")
-        place = self._places.get(label)
+        one, intake = self._one, self._intake
+        intake.take_one(row, one.rows)
+        place = intake.places.get(label)
         if place is None:
-            place = self._place(plain_label(label))
-        one = self._one
-        weight *= self._fixed[place]
-        one.codes[0], one.weights[0] = place, weight
-        self._map_one(row, one.rows)
-        if weight > 0:
+            place = self._add_class(plain_label(label))
+        one.codes[0], one.weights[0] = place, weight * intake.fixed[place]
+        if one.weights[0] > 0:
             self._learn_rows(one, NONE)
 
     def learn(self, batch: Batch) -> None:
@@ -193,7 +184,7 @@ class LiveModel:
 
     def forget(self, batch: Batch) -> None:
         """Take rows back that were learned before; on any error nothing is changed."""
-        unknown = [label for label in batch.labels.classes if label not in self._places]
+        unknown = [label for label in batch.labels.classes if label not in self._intake.places]
         if unknown:
             raise SubtractionError(f"Class {unknown[0]!r} was never learned. Nothing was taken back.")
         if self.terms.forgetting != 1:
@@ -208,41 +199,24 @@ class LiveModel:
 
     def _take(self, batch: Batch, use: Callable[[Part, NDArray[np.intp]], None]) -> None:
         """Do something with all rows of a batch that count, some at a time: all of it or nothing."""
-        batch.rows.check_finite()
-        if self.signature.mapped:
-            self.signature.features.check_rows(batch.rows, self.signature.names)
-        places = [self._place(label) for label in batch.labels.classes]
+        self._intake.check(batch)
+        for label in batch.labels.classes:
+            if label not in self._intake.places:
+                self._add_class(label)
         if batch.rows.n_rows <= FEW:
-            for part, at in self._parts(batch, places):
+            for part, at in self._intake.parts(batch):
                 use(part, at)
             return
-        memory, seen = self._truth.remember(), self.rows_seen
-        held = self._recursion.as_given()
+        memory, seen, held = self._truth.remember(), self.rows_seen, self._recursion.as_given()
         try:
-            for part, at in self._parts(batch, places):
+            for part, at in self._intake.parts(batch):
                 use(part, at)
         except BaseException:
             self._truth.go_back(memory)
             self.rows_seen, self._behind = seen, 0
             self._recursion.set_held(*held)
+            self._recursion.restart(*self._known())
             raise
-
-    def _parts(self, batch: Batch, places: list[int]) -> Iterator[tuple[Part, NDArray[np.intp]]]:
-        """Features, places of classes and weights of the rows that count, and which rows they are."""
-        codes = np.array([*places, -1], dtype=np.int64)[batch.labels.codes]
-        signature = self.signature
-        rows = MappedRows(batch.rows, signature.features) if signature.mapped else batch.rows
-        weights = np.array([*self._fixed, 0.0])[codes]
-        weights = weights if batch.weights is None else weights * batch.weights
-        for start, stop in spans(rows.n_rows, max(256, BLOCK_BYTES // (8 * max(signature.width, batch.rows.width)))):
-            block = rows.block(start, stop)
-            block = np.ascontiguousarray(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64)
-            if not max(block.max(), -block.min()) < LARGEST:
-                raise DataError("Input X has values too large to be squared and summed. Rescale the columns.")
-            counted = np.flatnonzero(weights[start:stop] > 0)
-            if len(counted) < stop - start:
-                block = block[counted]
-            yield Part(block, codes[start + counted], weights[start + counted]), start + counted
 
     def _learn_block(self, part: Part) -> None:
         recursion, truth = self._recursion, self._truth
@@ -296,8 +270,7 @@ class LiveModel:
     def _leave_window(self, batch: Batch) -> None:
         rows, codes, weights = self._recursion.as_given()
         kept = np.ones(len(rows), dtype=bool)
-        places = [self._places[label] for label in batch.labels.classes]
-        for part, at in self._parts(batch, places):
+        for part, at in self._intake.parts(batch):
             for row, place, weight, number in zip(*part, at, strict=True):
                 found = np.flatnonzero(kept & (codes == place) & (weights == weight) & (rows == row).all(axis=1))
                 if not len(found):
@@ -308,31 +281,10 @@ class LiveModel:
                 kept[found[0]] = False
         self._recursion.set_held(rows[kept], codes[kept], weights[kept])
 
-    def _map_one(self, row: Any, out: NDArray[np.float64]) -> None:
-        """Features of one row; numbers that are none are an error."""
-        try:
-            if self._mapped is None:
-                out[0] = row
-            else:
-                self.signature.features.map_block(np.asarray(row, dtype=np.float64)[None], self._mapped)
-                out[0] = self._mapped[0]
-        except (TypeError, ValueError) as error:
-            raise DataError(f"A row has to be numbers, one a feature ({error}).") from None
-
-    def _place(self, label: Label) -> int:
-        if label not in self._places:
-            kind = label_kind(label)
-            known = self.signature.labels or kind
-            if kind != known:
-                raise SignatureError(f"Cannot learn rows of {kind} labels after rows of {known} labels: {label!r}.")
-            self._truth.know_labels(kind)
-            factor = float((self.terms.class_weight or {}).get(label, 1.0))
-            per_class = self.signature.per_class
-            self._recursion.add_class(factor if per_class else 1.0)
-            self._fixed.append(1.0 if per_class else factor)
-            self._places[label] = len(self.labels)
-            self.labels.append(label)
-        return self._places[label]
+    def _add_class(self, label: Label) -> int:
+        self._recursion.add_class(self._intake.add(label))
+        self._truth.know_labels(label_kind(label))
+        return self._intake.places[label]
 
     # Checking.
 
@@ -379,7 +331,7 @@ class LiveModel:
 
     def _known(self) -> tuple[Knowledge, list[int]]:
         knowledge = self.knowledge()
-        return knowledge, [self._places[label] for label in knowledge.labels]
+        return knowledge, [self._intake.places[label] for label in knowledge.labels]
 
     # What is known.
 
@@ -428,7 +380,7 @@ class LiveModel:
         """The class of one row, or None if nothing has been learned yet."""
         if self._behind or self._recursion.stale:
             self._settle()
-        self._map_one(row, self._one.rows)
+        self._intake.take_one(row, self._one.rows)
         place = self._recursion.best_class(self._one.rows[0])
         return None if place < 0 else self.labels[place]
 
