@@ -1,0 +1,105 @@
+"""How rows come in to a live model: as features, with the places of their classes, and what each weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data import Batch, spans
+from mergesvm.data.labels import Label, label_kind
+from mergesvm.errors import DataError, SignatureError
+from mergesvm.features import MappedRows
+from mergesvm.knowledge import Signature
+from mergesvm.models.truth import Part
+
+BLOCK_BYTES = 2**24
+"""Rows are mapped so many bytes at a time."""
+
+LARGEST = 1e150
+"""Larger values cannot be squared."""
+
+
+class Intake:
+    """The classes in the order in which they came, and rows of all kinds as parts of features.
+
+    Parameters
+    ----------
+    signature : Signature
+    class_weight : mapping of class to weight, or None
+        A class that is not in it weighs 1.
+
+    Attributes
+    ----------
+    labels : list
+        The place of a class here is the code of its rows.
+    kind : str or None
+        Of the labels.
+
+    Examples
+    --------
+    >>> from mergesvm.features import Identity
+    >>> intake = Intake(Signature(Identity(), 1), {"b": 2.0})
+    >>> [intake.add(label) for label in ("b", "a")], intake.places
+    ([2.0, 1.0], {'b': 0, 'a': 1})
+    >>> [part.codes.tolist() for part, _ in intake.parts(Batch.of([[1.0], [2.0]], ["a", "b"]))]
+    [[1, 0]]
+    """
+
+    def __init__(self, signature: Signature, class_weight: Mapping[Label, float] | None) -> None:
+        self.labels: list[Label] = []
+        self.places: dict[Label, int] = {}
+        self.kind = signature.labels
+        self._signature, self._class_weight = signature, class_weight or {}
+        # In the pooled form class weights are part of the weights of rows.
+        self.fixed: list[float] = []
+        self._mapped = np.empty((1, signature.width), dtype=signature.features.dtype) if signature.mapped else None
+
+    def add(self, label: Label) -> float:
+        """Give a new class a place; returns its weight, where that is not part of the weights of its rows."""
+        kind = label_kind(label)
+        if self.kind not in (None, kind):
+            raise SignatureError(f"Cannot learn rows of {kind} labels after rows of {self.kind} labels: {label!r}.")
+        self.kind = kind
+        self.places[label] = len(self.labels)
+        self.labels.append(label)
+        weight = float(self._class_weight.get(label, 1.0))
+        self.fixed.append(1.0 if self._signature.per_class else weight)
+        return weight if self._signature.per_class else 1.0
+
+    def check(self, batch: Batch) -> None:
+        """Raise an error if rows cannot be learned."""
+        batch.rows.check_finite()
+        if self._signature.mapped:
+            self._signature.features.check_rows(batch.rows, self._signature.names)
+
+    def parts(self, batch: Batch) -> Iterator[tuple[Part, NDArray[np.intp]]]:
+        """The rows of a batch that count, some at a time, and their numbers in it. All classes have a place."""
+        places = [self.places[label] for label in batch.labels.classes]
+        codes = np.array([*places, -1], dtype=np.int64)[batch.labels.codes]
+        weights = np.array([*self.fixed, 0.0])[codes]
+        weights = weights if batch.weights is None else weights * batch.weights
+        features = self._signature.features
+        rows = MappedRows(batch.rows, features) if self._signature.mapped else batch.rows
+        for start, stop in spans(rows.n_rows, max(256, BLOCK_BYTES // (8 * max(rows.width, batch.rows.width)))):
+            block = rows.block(start, stop)
+            block = np.ascontiguousarray(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64)
+            if not max(block.max(), -block.min()) < LARGEST:
+                raise DataError("Input X has values too large to be squared and summed. Rescale the columns.")
+            counted = np.flatnonzero(weights[start:stop] > 0)
+            if len(counted) < stop - start:
+                block = block[counted]
+            yield Part(block, codes[start + counted], weights[start + counted]), start + counted
+
+    def take_one(self, row: Any, out: NDArray[np.float64]) -> None:
+        """Features of one row."""
+        try:
+            if self._mapped is None:
+                out[0] = row
+            else:
+                self._signature.features.map_block(np.asarray(row, dtype=np.float64)[None], self._mapped)
+                out[0] = self._mapped[0]
+        except (TypeError, ValueError) as error:
+            raise DataError(f"A row has to be numbers, one a feature ({error}).") from None
