@@ -137,3 +137,26 @@ def test_at_a_terminal_the_plot_is_alive(folder):
     assert "rows/s" in text
     assert "lately" in text
     assert "█" in text
+
+
+def test_a_stream_of_a_few_rows_is_followed_as_well(folder):
+    (folder / "few.csv").write_text("a,y\n1,x\n2,x\n5,z\n")
+    assert "3 rows, each predicted before it was learned" in ok("stream", "few.csv", "--label", "y", cwd=folder)
+    said = ok("stream", "few.csv", "--label", "y", "--class-weight", "x=2,q=3", cwd=folder)
+    assert "No row was of class q" in said
+    done = run("stream", "few.csv", "--label", "y", "-o", "x", "--knowledge", "x", cwd=folder)
+    assert done.returncode == 2
+    assert "Choose two names" in done.stderr
+
+
+def test_class_weights_are_of_the_kind_of_the_labels(folder):
+    (folder / "whole.csv").write_text("a,y\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(60)))
+    plain, heavy = (
+        json.loads(ok("stream", "whole.csv", "--label", "y", "--json", "-o", name, *options, cwd=folder))
+        for name, options in (("1.msvm", []), ("2.msvm", ["--class-weight", "1=50"]))
+    )
+    assert plain["rows"] == heavy["rows"] == 60
+    one, two = (ms.load_model(folder / name) for name in ("1.msvm", "2.msvm"))
+    assert abs(one.intercept_ - two.intercept_).max() > 0.1
+    done = run("stream", "whole.csv", "--label", "y", "--class-weight", "yes=50", cwd=folder)
+    assert "with whole number labels here" in done.stderr

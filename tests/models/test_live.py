@@ -234,3 +234,195 @@ def test_prequential_accuracy_counts_every_row_once():
     whole = len(test.points) * test.every
     np.testing.assert_allclose(np.mean([point[1] for point in test.points]), right[:whole].mean())
     assert [point[0] for point in test.points] == list(range(test.every, whole + 1, test.every))
+
+
+# What an attack has found.
+
+
+def test_a_restart_that_fails_is_made_again(monkeypatch):
+    import mergesvm.solvers.recursive as recursive
+
+    X, y = stream(60, 3)
+    live = live_model(3)
+    live.learn(Batch.of(X, y))
+    for target, name in ((recursive, "NormalEquations"), (recursive.NormalEquations, "solve")):
+        live.learn(Batch.of(X, y))
+
+        def interrupted(*_):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(target, name, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                live.model()
+        rows = live.rows_seen // 60
+        assert off(live, np.vstack([X] * rows), np.tile(y, rows)) < 1e-12
+
+
+def test_rows_that_were_never_learned_are_not_taken_back():
+    X, y = stream(60, 3)
+    for far in (9.0, 1e6):
+        live = live_model(3)
+        live.predict_then_learn(Batch.of(X, y))
+        with pytest.raises(ms.errors.KnowledgeError):
+            live.forget(Batch.of(np.full((1, 3), far), [1]))
+        assert off(live, X, y) < 1e-12
+        assert live.knowledge().rows.sum() == 60
+
+
+def test_huge_rows_that_are_taken_back_leave_what_they_leave_the_closed_form():
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(60, 5)) + 1e4, generator.integers(0, 2, 60)
+    X[30] *= 1e5
+    live = live_model(5)
+    live.predict_then_learn(Batch.of(X, y))
+    live.forget(Batch.of(X[30:31], y[30:31]))
+    with pytest.warns(SolverWarning, match="lost its digits"):
+        model = live.model()
+    with pytest.warns(SolverWarning, match="lost its digits"):
+        expected = ms.solve(ms.learn(X, y) - ms.learn(X[30:31], y[30:31]))
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+
+
+def test_a_heavy_row_may_leave_a_window():
+    for heavy in (1e6, 1e12, 1e14):
+        live = live_model(2, window=2)
+        for row, label, weight in (([0.0, 1.0], 0, heavy), ([1.0, 0.0], 1, 1.0), ([3.0, 1.0], 0, 1.0)):
+            live.learn_one(row, label, weight)
+        np.testing.assert_allclose(live.model().coef_, [[-0.25, -0.35]], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("width", "window", "C", "offset", "weights"),
+    [
+        (17, 17, 1e3, 0.0, 0),
+        (8, 8, 1e3, 0.0, 0),
+        (3, 3, 1e4, 0.0, 0),
+        (5, 8, 1.0, 0.0, 4),
+        (5, 8, 1.0, 1e6, 0),
+    ],
+)
+def test_a_small_window_is_exact_whenever_it_is_asked(width, window, C, offset, weights):
+    X, y = stream(2000, width, n_classes=2, offset=offset)
+    weight = 10.0 ** np.random.default_rng(1).uniform(-weights, weights, len(X))
+    live = live_model(width, C=C, window=window)
+    for index, (row, label) in enumerate(zip(X, y.tolist(), strict=True), 1):
+        live.learn_one(row, label, weight[index - 1])
+        if index % 97 == 0:
+            part = slice(index - window, index)
+            if len(set(y[part])) == 2:
+                expected = ms.solve(ms.learn(X[part], y[part], weight[part]), C=C).coef_
+                found = live.model(probabilities=False).coef_
+                assert np.abs(found - expected).max() <= 1e-8 * np.abs(expected).max()
+
+
+def test_a_class_that_has_faded_away_is_gone():
+    generator = np.random.default_rng(0)
+    live = live_model(2, forgetting=0.5)
+    live.learn_one([5.0, 5.0], "rare")
+    for number in range(400):
+        live.learn_one(generator.normal(size=2), "ab"[number % 2])
+    assert live.classes.tolist() == ["a", "b"]
+    assert live.model().predict_proba([[0.0, 0.0]]).shape == (1, 2)
+
+
+def test_rows_in_a_window_are_counted_though_they_have_faded():
+    generator = np.random.default_rng(0)
+    live = live_model(2, forgetting=0.1, window=400)
+    for number in range(900):
+        live.learn_one(generator.normal(size=2), 0 if number < 400 else 1 + number % 2)
+    assert live.class_rows() == [0, 200, 200]
+    assert live.classes.tolist() == [1, 2]
+
+
+def test_a_batch_that_fails_in_a_later_block_leaves_no_trace():
+    X, y = stream(200, 2, n_classes=2)
+    for terms in ({}, {"forgetting": 0.9}, {"window": 50}):
+        live, untouched = live_model(2, **terms), live_model(2, **terms)
+        for each in (live, untouched):
+            each.predict_then_learn(Batch.of(X, y))
+        large = np.zeros((1_100_000, 2))
+        large[-1] = 1e200
+        with pytest.raises(ms.errors.DataError, match="too large"):
+            live.learn(Batch.of(large, np.full(len(large), 7)))
+        assert live.classes.tolist() == [0, 1]
+        np.testing.assert_allclose(live.model().coef_, untouched.model().coef_, rtol=1e-10)
+
+
+def test_a_weight_that_is_too_large_loses_no_rows():
+    X, y = stream(4000, 3, n_classes=2)
+    live = live_model(3)
+    live.predict_then_learn(Batch.of(X, y))
+    for weight in (1e308, np.inf, np.nan, -1.0, "2", None):
+        with pytest.raises(ms.errors.DataError, match="has to be a number from 0"):
+            live.learn_one([1e40, 0.0, 0.0], 1, weight)
+    with pytest.raises(ms.errors.DataError, match="too large to be summed"):
+        live.learn(Batch.of(X, y, np.full(len(X), 1e200)))
+    assert live.knowledge().rows.sum() == 4000
+    assert off(live, X, y) < 1e-10
+
+
+def test_what_is_no_row_of_numbers_is_refused():
+    live = live_model(3)
+    live.learn_one([1.0, 2.0, 3.0], 1)
+    live.learn_one([3.0, 2.0, 0.0], 2)
+    for row in (
+        "123",
+        ["1", "2", "3"],
+        [1j, 0, 0],
+        np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0]),
+        [[1.0, 2.0, 3.0]],
+        [1.0, 2.0],
+    ):
+        with pytest.raises(ms.errors.DataError, match="A row has to be"):
+            live.learn_one(row, 1)
+        with pytest.raises(ms.errors.DataError, match="A row has to be"):
+            live.predict_one(row)
+    for row in ([np.nan, 0.0, 0.0], [np.inf, 0.0, 0.0], [1e200, 0.0, 0.0]):
+        with pytest.raises(ms.errors.DataError, match="contains NaN, infinity"):
+            live.predict_one(row)
+        with pytest.raises(ms.errors.DataError, match="contains NaN, infinity"):
+            live.learn_one(row, 3)
+    for label in (True, 1.0, "1"):
+        with pytest.raises(ms.errors.SignatureError, match="after rows of whole number labels"):
+            live.learn_one([1.0, 2.0, 3.0], label)
+    with pytest.raises(ms.errors.DataError, match="Unknown label type"):
+        live.learn_one([1.0, 2.0, 3.0], [1])
+    assert live.labels == [1, 2]
+
+
+def test_rows_leave_a_window_however_they_came_through_a_map():
+    X, y = stream(60, 4)
+    plan = ms.features.Fourier(20).freeze(X)
+    for one_by_one in (True, False):
+        live = LiveModel(Signature(plan, 4), LiveTerms(window=50))
+        if one_by_one:
+            for row, label in zip(X, y.tolist(), strict=True):
+                live.learn_one(row, label)
+            live.forget(Batch.of(X[20:30], y[20:30]))
+        else:
+            live.learn(Batch.of(X, y))
+            for index in range(20, 30):
+                live.forget(Batch.of(X[index : index + 1], y[index : index + 1]))
+        assert live.knowledge().rows.sum() == 40
+
+
+def test_nothing_left_of_the_pooled_form():
+    X, y = stream(40, 3)
+    live = LiveModel(Signature(Identity(), 3, per_class=False), LiveTerms())
+    live.learn(Batch.of(X, y))
+    live.forget(Batch.of(X, y))
+    assert live.predict_one(X[0]) is None
+    live.learn(Batch.of(X, y))
+    assert off(live, X, y) < 1e-12
+
+
+def test_the_most_frequent_class_does_not_depend_on_how_rows_are_read():
+    X, y = stream(600, 2)
+    found = set()
+    for step in (1, 7, 600):
+        test = Prequential(live_model(2), every=50)
+        for start in range(0, 600, step):
+            test.take(Batch.of(X[start : start + step], y[start : start + step]))
+        found.add((test.right, test.frequent))
+    assert len(found) == 1

@@ -120,3 +120,11 @@ def test_only_in_a_drawn_feature_that_hardly_varies_rounding_is_forgiven(feature
     for share in (1e-2,) if features is not None else (1e-2, 1e-14):
         with pytest.raises(ms.errors.IndefiniteError):
             check_sound(spoiled(share))
+
+
+def test_honest_rows_of_very_unequal_weight_are_sound():
+    generator = np.random.default_rng(0)
+    for _ in range(300):
+        X = 100 + generator.normal(size=(3, 2))
+        weights = generator.choice([0.1, 1.0, 1000.0], 3)
+        check_sound(ms.learn(X, [1, 2, 2], weights))

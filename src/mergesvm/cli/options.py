@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from mergesvm.data.labels import Label
+from mergesvm.data import Scan
+from mergesvm.data.labels import Label, Labels
 from mergesvm.errors import ParameterError
 
 debugging = False
@@ -101,21 +102,31 @@ def as_class_weight(text: str | None, classes: Sequence[Label]) -> str | Mapping
     return weights
 
 
-def as_weights(text: str) -> dict[Label, float] | None:
-    """Class weights as ``class=weight,class=weight``, before classes are known: a whole number is meant as a number.
-
-    >>> as_weights("1=2.5,2=1"), as_weights("yes=3"), as_weights("none")
-    ({1: 2.5, 2: 1.0}, {'yes': 3.0}, None)
-    """
+def as_weights(text: str, kind: str | None, source: Scan) -> dict[Label, float] | None:
+    """Class weights as ``class=weight,class=weight`` before all classes are known; their kind is that of the first."""
     if text == "none":
         return None
+    if kind is None:
+        first = next((part.labels for part in source.first_slices(1) if part.labels is not None), ())
+        kind = Labels.encode(first).kind
+    readers: dict[str, Callable[[str], Label]] = {"whole number": int, "decimal": float, "boolean": _truth}
+    read = readers.get(kind or "text", str)
     weights: dict[Label, float] = {}
     for part in text.split(","):
         name, equals, weight = part.rpartition("=")
         try:
-            weights[int(name) if name.removeprefix("-").isdecimal() else name] = float(weight)
+            weights[read(name)] = float(weight)
         except ValueError:
             equals = ""
         if not equals or not name:
-            raise ParameterError(f"Class weights of a stream are given as class=weight,class=weight, not {text!r}.")
+            raise ParameterError(
+                f"Class weights of a stream are given as class=weight,class=weight, with {kind} labels here, "
+                f"not {text!r}."
+            )
     return weights
+
+
+def _truth(name: str) -> bool:
+    if name.lower() not in ("true", "false"):
+        raise ValueError(f"{name!r} is neither true nor false")
+    return name.lower() == "true"

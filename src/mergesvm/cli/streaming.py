@@ -100,10 +100,14 @@ def stream_command(
     check_output(output, force)
     check_output(knowledge, force)
     check_output(picture, force, *KINDS)
+    if output is not None and knowledge is not None and output.resolve() == knowledge.resolve():
+        raise ParameterError(f"The model and the knowledge cannot both be written to {output}. Choose two names.")
     earlier = None if begin is None else open_any(begin)
     if earlier is not None and not isinstance(earlier, Knowledge):
         raise ParameterError(f"{begin} holds no knowledge. A stream goes on from what learn or merge has written.")
     mapping = features_from(features, earlier)
+    if earlier is not None and mapping != earlier.features:
+        raise ParameterError(f"{begin} was learned with features {earlier.features}. Leave --features out.")
     source = scan(
         files,
         as_label(label, files),
@@ -119,7 +123,8 @@ def stream_command(
         like=earlier or (mapping if has_layout(mapping) else None),
         format=format,
     )
-    terms = LiveTerms(C, as_weights(class_weight), not free_intercept, forgetting, window)
+    weights = as_weights(class_weight, None if earlier is None else earlier.signature.labels, source)
+    terms = LiveTerms(C, weights, not free_intercept, forgetting, window)
     if earlier is not None:
         live = LiveModel.of(earlier, terms)
     else:
@@ -135,6 +140,9 @@ def stream_command(
     if knowledge is not None:
         live.knowledge().save(knowledge)
     drawn = picture is not None and save_stream_picture(picture, test.points, test.accuracy)
+    unused = sorted(str(label) for label in weights or {} if label not in live.labels)
+    if unused:
+        talk.out.print(printable(f"No row was of class {', '.join(unused)}, to which --class-weight gave a weight."))
     _tell(talk, source, test, [path for path in (output, knowledge, picture if drawn else None) if path is not None])
     if picture is not None and not drawn:
         talk.out.print(
@@ -176,20 +184,20 @@ def _shown(talk: Talk, source: Scan, test: Prequential) -> Iterator[Any]:
 
 
 def _accuracies(test: Prequential) -> str:
-    return f"accuracy {test.accuracy:.2%}, lately {test.recent:.2%}, most frequent class {test.frequent_accuracy:.2%}"
+    shares = (100 * share for share in (test.accuracy, test.recent, test.frequent_accuracy))
+    return "accuracy {:.2f} %, lately {:.2f} %, most frequent class {:.2f} %".format(*shares)
 
 
 def _tell(talk: Talk, source: Scan, test: Prequential, written: list[Path]) -> None:
     plot = plot_lines([point[1] for point in test.points], max(16, min(72, talk.out.width - 12)))
     checks = test.live.checks
-    drift = (
-        f" The coefficients were checked {len(checks)} times, and off by {max(c.drift for c in checks):.0e} at most."
-    )
+    drift = max((check.drift for check in checks), default=0.0)
+    times = "once" if len(checks) == 1 else f"{len(checks)} times"
+    checked = f" The coefficients were checked {times}, and off by {drift:.0e} at most." if checks else ""
     dropped = f", {source.dropped:,} rows with missing values left out" if source.dropped else ""
     lines = [
         *plot,
-        f"{test.rows:,} rows, each predicted before it was learned: {_accuracies(test)}{dropped}."
-        + (drift if checks else ""),
+        f"{test.rows:,} rows, each predicted before it was learned: {_accuracies(test)}{dropped}." + checked,
         *(f"written to {path}" for path in written),
     ]
     talk.out.print(printable("\n".join(lines)), markup=False)

@@ -21,6 +21,7 @@ from mergesvm.knowledge import Knowledge, Signature
 from mergesvm.models import LinearModel
 from mergesvm.models.live import Check, LiveModel
 from mergesvm.models.live_terms import LiveTerms
+from mergesvm.solvers.weighting import given_weights
 
 
 class RecursiveSVC(ClassifierMixin, BaseEstimator):
@@ -129,6 +130,8 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
                 counts = np.bincount(batch.labels.codes + 1, batch.weights)[1:]
                 shares = counts.sum() / (len(counts) * counts)
                 weights = dict(zip(batch.labels.classes, shares.tolist(), strict=True))
+            if isinstance(weights, Mapping):
+                given_weights(weights, batch.labels.classes)  # an error for a slip of the pen
             live = self._begin(Layout(rows.width, rows.names), map_of_first(self, rows, labels), weights)
             live.learn(batch)
             self.live_ = live
@@ -137,6 +140,7 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows, or from a scan. Classes are discovered as they come, among ``classes`` if given.
 
+        Parameters that were changed since wait for :meth:`fit`. Of a scan that fails, the slices before stay learned.
         A few rows are learned one by one, a block of them by the formula of Woodbury or, where that is cheaper, by a
         fresh factorisation when coefficients are next asked for.
         """
@@ -170,6 +174,7 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
             live.learn_one(self._row(x), y, weight)
             return self
         with input_kept_on_failure(self):
+            x = _plain(x)
             names = tuple(x) if isinstance(x, Mapping) else None
             self.n_features_in_ = len(x)
             if names is not None:
@@ -219,20 +224,29 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
         """
         if not isinstance(knowledge, Knowledge):
             raise TypeError(f"Only knowledge can go live, not {type(knowledge).__name__}.")
-        self = cls(**{"features": knowledge.features if knowledge.signature.mapped else None, **parameters})
-        if self.per_class != knowledge.per_class and "per_class" not in parameters:
-            self.set_params(per_class=knowledge.per_class)
+        known = {
+            "features": knowledge.features if knowledge.signature.mapped else None,
+            "per_class": knowledge.per_class,
+        }
+        for name in known.keys() & parameters.keys():
+            if parameters[name] != known[name]:
+                raise ParameterError(
+                    f"{name} is {known[name]!r} in this knowledge, and cannot be {parameters[name]!r}."
+                )
+        self = cls(**known | parameters)
         self._know_columns(knowledge.layout)
         self.live_ = LiveModel.of(knowledge, self._terms(self.class_weight))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row."""
-        return self._planes(X).predict(rows_to_predict(self, X))
+        rows = rows_to_predict(self, X)
+        return self.live_.model(probabilities=False).predict(rows)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores, (rows, classes); for two classes (rows,), positive for the second."""
-        return self._planes(X).decision_function(rows_to_predict(self, X))
+        rows = rows_to_predict(self, X)
+        return self.live_.model(probabilities=False).decision_function(rows)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each class, (rows, classes), from the normal distribution of the scores in each class."""
@@ -280,10 +294,6 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
         """The largest drift of all these checks."""
         return max((check.drift for check in self.checks_), default=0.0)
 
-    def _planes(self, X: Any) -> LinearModel:
-        rows_to_predict(self, X)
-        return self.live_.model(probabilities=False)
-
     def _terms(self, class_weight: Any) -> LiveTerms:
         return LiveTerms(
             self.C,
@@ -309,7 +319,7 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
             raise DataError("The columns are others than those learned before. Scan with like=machine.to_knowledge().")
         for batch in live.batches(scan):
             live.learn(batch)
-            self.live_ = live
+        self.live_ = live
         return self
 
     def _know_columns(self, layout: Layout) -> None:
@@ -320,6 +330,9 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
 
     def _row(self, x: Any) -> Any:
         """One row in the order of the columns."""
+        if isinstance(x, Mapping):
+            return self._named_row(x)
+        x = _plain(x)
         if isinstance(x, Mapping):
             return self._named_row(x)
         if len(x) != self.n_features_in_:
@@ -349,6 +362,15 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _plain(x: Any) -> Any:
+    """One row as a mapping or a sequence; a row of a pandas table is a mapping."""
+    if hasattr(x, "to_dict"):
+        x = x.to_dict()
+    if isinstance(x, (str, bytes)) or not hasattr(x, "__len__") or not len(x):
+        raise DataError(f"A row is a sequence of numbers, or a mapping of names to numbers, not {x!r:.200}.")
+    return x
 
 
 @lru_cache(maxsize=64)

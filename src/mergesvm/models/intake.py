@@ -18,8 +18,8 @@ from mergesvm.models.truth import Part
 BLOCK_BYTES = 2**24
 """Rows are mapped so many bytes at a time."""
 
-LARGEST = 1e150
-"""Larger values cannot be squared."""
+LARGEST = 1e100
+"""Larger values, or weights, cannot be squared, multiplied and summed."""
 
 
 class Intake:
@@ -55,23 +55,36 @@ class Intake:
         self._signature, self._class_weight = signature, class_weight or {}
         # In the pooled form class weights are part of the weights of rows.
         self.fixed: list[float] = []
-        self._mapped = np.empty((1, signature.width), dtype=signature.features.dtype) if signature.mapped else None
+        self._types: set[type] = set()
+
+    def place(self, label: Any) -> int | None:
+        """The place of a class, None if it is new; an error for a label of another kind."""
+        if type(label) not in self._types:
+            self._check_kind(label_kind(label))
+            self._types.add(type(label))
+        return self.places.get(label)
 
     def add(self, label: Label) -> float:
         """Give a new class a place; returns its weight, where that is not part of the weights of its rows."""
-        kind = label_kind(label)
-        if self.kind not in (None, kind):
-            raise SignatureError(f"Cannot learn rows of {kind} labels after rows of {self.kind} labels: {label!r}.")
-        self.kind = kind
+        self.kind = label_kind(label)
         self.places[label] = len(self.labels)
         self.labels.append(label)
         weight = float(self._class_weight.get(label, 1.0))
         self.fixed.append(1.0 if self._signature.per_class else weight)
         return weight if self._signature.per_class else 1.0
 
+    def _check_kind(self, kind: str | None) -> None:
+        if None not in (kind, self.kind) and kind != self.kind:
+            raise SignatureError(f"Cannot learn rows of {kind} labels after rows of {self.kind} labels.")
+
     def check(self, batch: Batch) -> None:
         """Raise an error if rows cannot be learned."""
+        self._check_kind(batch.labels.kind)
         batch.rows.check_finite()
+        if batch.weights is not None and not batch.weights.max(initial=0.0) < LARGEST:
+            raise DataError(
+                f"sample_weight is too large to be summed: {batch.weights.max():g}. Scale the weights down."
+            )
         if self._signature.mapped:
             self._signature.features.check_rows(batch.rows, self._signature.names)
 
@@ -95,11 +108,16 @@ class Intake:
 
     def take_one(self, row: Any, out: NDArray[np.float64]) -> None:
         """Features of one row."""
-        try:
-            if self._mapped is None:
-                out[0] = row
-            else:
-                self._signature.features.map_block(np.asarray(row, dtype=np.float64)[None], self._mapped)
-                out[0] = self._mapped[0]
-        except (TypeError, ValueError) as error:
-            raise DataError(f"A row has to be numbers, one a feature ({error}).") from None
+        numbers = np.asarray(row)
+        if numbers.dtype.kind not in "biuf" or isinstance(row, np.ma.MaskedArray):
+            raise DataError(f"A row has to be numbers, one a feature, not {row!r:.200}.")
+        if numbers.shape != (self._signature.inputs,):
+            raise DataError(
+                f"A row has to be {self._signature.inputs} numbers, one a feature, and not of shape {numbers.shape}."
+            )
+        if self._signature.mapped:
+            features = self._signature.features
+            mapped = np.empty((1, features.width), dtype=features.dtype)
+            features.map_block(numbers[None], mapped)
+            numbers = mapped[0]
+        out[0] = numbers

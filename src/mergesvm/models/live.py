@@ -23,13 +23,14 @@ from mergesvm.errors import (
 from mergesvm.knowledge import Knowledge, Signature
 from mergesvm.knowledge.learn import batch_of
 from mergesvm.knowledge.provenance import Origin, now
-from mergesvm.models.intake import Intake
+from mergesvm.models.intake import LARGEST, Intake
 from mergesvm.models.linear import LinearModel
-from mergesvm.models.live_terms import LiveTerms
+from mergesvm.models.live_terms import NUMBERS, LiveTerms
 from mergesvm.models.planes import Domain
 from mergesvm.models.truth import Part, Truth
 from mergesvm.solvers import ClassMoments, SideMoments, Solution, class_moments, one_vs_rest, side_moments
 from mergesvm.solvers.recursive import Recursion
+from mergesvm.solvers.soundness import check_sound
 
 NOTICEABLE = 1e-6
 """Coefficients that have drifted by more than this share are worth a warning."""
@@ -41,6 +42,12 @@ FEW = 8
 """Up to so many rows are learned one by one."""
 
 MOST_CHECKS = 1000
+"""Of so many checks the outcome is kept."""
+
+NONE = np.empty(0, dtype=np.int64)
+"""Where no predictions are wanted."""
+
+NO_NUMBERS = "The row contains NaN, infinity or a value too large to be squared. Remove or impute such values."
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,8 @@ class LiveModel:
 
     def __init__(self, signature: Signature, terms: LiveTerms) -> None:
         if terms.class_weight and not signature.per_class:
+            if not all(weight > 0 for weight in terms.class_weight.values()):
+                raise ParameterError(f"In the pooled form class weights have to be positive: {terms.class_weight!r}.")
             weights = tuple(sorted(((plain_label(k), float(w)) for k, w in terms.class_weight.items()), key=repr))
             signature = replace(signature, class_weights=weights)
         self.terms = terms
@@ -131,24 +140,33 @@ class LiveModel:
         """The classes, in the order in which they came; their places here are the codes of rows."""
         return self._intake.labels
 
+    def class_rows(self) -> list[int]:
+        """How many rows each class has, in the order of :attr:`labels`."""
+        rows: list[int] = self._recursion.rows.tolist()
+        return rows
+
     @property
     def classes(self) -> NDArray[Any]:
         """The classes of which rows count, sorted."""
         return label_array([label for label, _ in self._alive()])
 
     def _alive(self) -> list[tuple[Label, int]]:
+        if self.terms.forgetting != 1:  # a class may have faded away
+            return [(label, self._intake.places[label]) for label in self.knowledge().labels]
         return sorted((self.labels[place], int(place)) for place in np.flatnonzero(self._recursion.rows))
 
     # Learning.
 
     def learn_one(self, row: Any, label: Any, weight: float = 1.0) -> None:
         """Learn one row, in O(width^2) with nothing allocated."""
-        if not 0 <= weight < np.inf:
-            raise DataError(f"The weight of a row has to be finite and not negative, not {weight!r}.")
+        if not isinstance(weight, NUMBERS) or not 0 <= weight < LARGEST:
+            raise DataError(f"The weight of a row has to be a number from 0 to {LARGEST:g}, not {weight!r}.")
         one, intake = self._one, self._intake
         intake.take_one(row, one.rows)
-        place = intake.places.get(label)
+        place = intake.place(label)
         if place is None:
+            if not np.abs(one.rows).max() < LARGEST:
+                raise DataError(NO_NUMBERS)
             place = self._add_class(plain_label(label))
         one.codes[0], one.weights[0] = place, weight * intake.fixed[place]
         if one.weights[0] > 0:
@@ -195,33 +213,34 @@ class LiveModel:
         if self.terms.window:
             self._leave_window(batch)
         else:
-            self._take(batch, lambda part, _: self._take_back(part))
+            self._take(batch, lambda part, _: self._take_back(part), undo=True)
 
-    def _take(self, batch: Batch, use: Callable[[Part, NDArray[np.intp]], None]) -> None:
+    def _take(self, batch: Batch, use: Callable[[Part, NDArray[np.intp]], None], undo: bool = False) -> None:
         """Do something with all rows of a batch that count, some at a time: all of it or nothing."""
         self._intake.check(batch)
         for label in batch.labels.classes:
             if label not in self._intake.places:
                 self._add_class(label)
-        if batch.rows.n_rows <= FEW:
+        if batch.rows.n_rows <= FEW and not undo:
             for part, at in self._intake.parts(batch):
                 use(part, at)
             return
-        memory, seen, held = self._truth.remember(), self.rows_seen, self._recursion.as_given()
+        memory, seen, before = self._truth.remember(), self.rows_seen, self._recursion.remember()
         try:
             for part, at in self._intake.parts(batch):
                 use(part, at)
         except BaseException:
             self._truth.go_back(memory)
+            self._recursion.go_back(before)
             self.rows_seen, self._behind = seen, 0
-            self._recursion.set_held(*held)
-            self._recursion.restart(*self._known())
             raise
 
     def _learn_block(self, part: Part) -> None:
         recursion, truth = self._recursion, self._truth
         n_rows = len(part.rows)
-        if n_rows <= (recursion.worthwhile if self.terms.window else FEW):
+        # Rows that enter a window one by one cost as much as some twenty of those that are in it, summed at once.
+        few = max(recursion.worthwhile, self.terms.window // 20) if self.terms.window else FEW
+        if n_rows <= few:
             self._learn_rows(part, NONE)
             return
         recursion.fade(n_rows)
@@ -250,35 +269,46 @@ class LiveModel:
             room = self._next_check - self.rows_seen
             stop = min(n_rows, at + max(1, room if held else min(room, truth.free)))
             these = part if stop - at == n_rows else part.cut(at, stop)
-            taken, well = recursion.learn_rows(*these, predicted[at:stop] if len(predicted) else predicted)
-            if not held:
-                truth.wait(these if taken == stop - at else these.cut(0, taken), self.labels)
+            try:
+                taken, well = recursion.learn_rows(*these, predicted[at:stop] if len(predicted) else predicted)
+                if not held:
+                    truth.wait(these if taken == stop - at else these.cut(0, taken), self.labels)
+            except BaseException:
+                recursion.stale = True  # who was interrupted here may know rows that the truth does not
+                raise
             at += taken
             self._count(taken)
             if not well and not recursion.stale:
-                raise DataError("The row contains NaN, infinity or a value too large to be learned. It was left out.")
+                raise DataError(NO_NUMBERS)
 
     def _take_back(self, part: Part) -> None:
         self._catch_up()
         self._truth.subtract(part, self.labels)
         self._recursion.count(part.codes, -1)
-        if self._truth.known.labels:
-            self._recursion.change_block(*part, -1)
-        else:
+        if not self._truth.known.labels:
             self._recursion.stale = True
+            return
+        many = len(part.rows) > self._recursion.worthwhile
+        self._recursion.change_block(*part, -1)
+        if many or self._recursion.stale:
+            check_sound(self._truth.known)  # an error for rows that had never been there
 
     def _leave_window(self, batch: Batch) -> None:
         rows, codes, weights = self._recursion.as_given()
         kept = np.ones(len(rows), dtype=bool)
+        # A map rounds rows differently by their place in a block.
+        near = 100 * np.finfo(self.signature.features.dtype).eps if self.signature.mapped else 0.0
         for part, at in self._intake.parts(batch):
             for row, place, weight, number in zip(*part, at, strict=True):
-                found = np.flatnonzero(kept & (codes == place) & (weights == weight) & (rows == row).all(axis=1))
+                distance = np.abs(rows - row).max(axis=1, initial=0.0)
+                alike = kept & (codes == place) & (weights == weight) & (distance <= near * np.abs(row).max())
+                found = np.flatnonzero(alike)
                 if not len(found):
                     raise SubtractionError(
                         f"Row {number}, of class {self.labels[place]!r} and weight {weight:g}, is not among the "
                         f"{len(rows):,} rows in the window. Nothing was taken back."
                     )
-                kept[found[0]] = False
+                kept[found[distance[found].argmin()]] = False
         self._recursion.set_held(rows[kept], codes[kept], weights[kept])
 
     def _add_class(self, label: Label) -> int:
@@ -345,10 +375,12 @@ class LiveModel:
 
     def model(self, probabilities: bool = True) -> LinearModel:
         """The model of this moment; without probabilities it costs little more than its coefficients."""
-        terms, alive = self.terms, self._alive()
-        if not alive:
-            raise KnowledgeError("There is nothing to predict from: no rows count. Learn some first.")
         self._settle()
+        terms, alive = self.terms, self._alive()
+        if not alive or not self._recursion.weight > 0:
+            raise KnowledgeError(
+                "There is nothing to predict from: no rows count, or all weigh nothing. Learn some first."
+            )
         at = [place for _, place in alive]
         coefs, offsets, mean = self._recursion.planes()
         planes = at if len(at) > 2 else at[-1:]  # two classes have one plane between them
@@ -382,7 +414,10 @@ class LiveModel:
             self._settle()
         self._intake.take_one(row, self._one.rows)
         place = self._recursion.best_class(self._one.rows[0])
+        if place < -1:
+            raise DataError(NO_NUMBERS)
         return None if place < 0 else self.labels[place]
 
-
-NONE = np.empty(0, dtype=np.int64)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # What comes from a file that is mapped into memory may be read-only.
+        self.__dict__.update(state, _one=Part(*(array.copy() for array in state["_one"])))

@@ -52,8 +52,14 @@ class Prequential:
     right: int = 0
     frequent: int = 0
     points: list[tuple[int, float, float]] = field(default_factory=list)
-    _counts: dict[int, int] = field(default_factory=dict)
+    _counts: list[int] = field(default_factory=list)
+    _leader: int = -1
     _open: tuple[int, int, int] = (0, 0, 0)
+
+    def __post_init__(self) -> None:
+        # A model that goes on from knowledge has met classes before.
+        self._counts = self.live.class_rows()
+        self._leader = int(np.argmax(self._counts)) if self._counts else -1
 
     def take(self, batch: Batch) -> None:
         """Predict, then learn, row by row."""
@@ -83,18 +89,15 @@ class Prequential:
         return self.points[-1][1] if self.points else self.accuracy
 
     def _most_frequent(self, truth: NDArray[Any]) -> NDArray[Any]:
-        """The class most frequent before each row; the count is kept by class, and runs along the rows."""
-        n_classes = len(self.live.labels)
-        before = np.array([self._counts.get(place, 0) for place in range(n_classes)])
-        said = np.empty(len(truth), dtype=np.int64)
-        leader = int(before.argmax()) if before.any() else -1
-        counts = before.tolist()
+        """The class most frequent before each row; the first to have come so far, where several are."""
+        counts = [*self._counts, *[0] * (len(self.live.labels) - len(self._counts))]
+        said, leader = np.empty(len(truth), dtype=np.int64), self._leader
         for index, place in enumerate(truth.tolist()):
             said[index] = leader
             counts[place] += 1
             if leader < 0 or counts[place] > counts[leader]:
                 leader = place
-        self._counts = dict(enumerate(counts))
+        self._counts, self._leader = counts, leader
         return said
 
     def _add_points(self, right: NDArray[Any], usual: NDArray[Any]) -> None:

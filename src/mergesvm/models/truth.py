@@ -82,9 +82,7 @@ class Truth:
 
     def add(self, part: Part, labels: list[Label]) -> None:
         """Add rows, the last of which is the newest, at once."""
-        known, piece = self.knowledge(labels), self.piece(self._aged(part), labels)
-        factor = self.forgetting ** len(part.rows)
-        self.known = (known if factor == 1 else faded(known, factor)) + piece
+        self.known = self._with(self.knowledge(labels), part, labels)
 
     def subtract(self, part: Part, labels: list[Label]) -> None:
         """Take rows back."""
@@ -93,10 +91,13 @@ class Truth:
     def knowledge(self, labels: list[Label]) -> Knowledge:
         """All that is known, with the rows that waited."""
         if self._n_waiting:
-            waited = self._waiting.cut(0, self._n_waiting)
+            self.known = self._with(self.known, self._waiting.cut(0, self._n_waiting), labels)
             self._begin()
-            self.add(waited, labels)
         return self.known
+
+    def _with(self, known: Knowledge, part: Part, labels: list[Label]) -> Knowledge:
+        piece, factor = self.piece(self._aged(part), labels), self.forgetting ** len(part.rows)
+        return (known if factor == 1 else faded(known, factor)) + piece
 
     def piece(self, part: Part, labels: list[Label]) -> Knowledge:
         """Knowledge of some rows alone."""

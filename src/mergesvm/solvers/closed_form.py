@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.engines import Threads
-from mergesvm.errors import KnowledgeError, SolverWarning
+from mergesvm.errors import KnowledgeError
 from mergesvm.knowledge import Knowledge
 from mergesvm.solvers.factor import factorise
+from mergesvm.solvers.lost import LostDigits
 from mergesvm.solvers.problems import Problems
-
-ROUNDING = {"float64": 2.0**-42, "float32": 2.0**-20}
-"""What share of a sum of squares rounding may have touched, by the precision of the products."""
-
-CERTAIN = {"float64": 1e-12, "float32": 1e-5}
-"""From what share of a sum on its sign is beyond rounding."""
 
 SMALL = 1e7
 """With fewer products than this, threads take longer to start than to save."""
@@ -125,9 +119,7 @@ class _System:
         self.C = C
         self.frame = frame
         self.penalize_intercept = penalize_intercept
-        # How far rounding may have moved the diagonals: a share of the largest that they ever were.
-        diagonals = np.array([gram.diagonal() for gram in knowledge.grams])
-        self.rounding = ROUNDING[knowledge.precision] * np.maximum(diagonals, knowledge.peaks)
+        self.lost = LostDigits.of(knowledge)
 
     def solve(
         self, weights: NDArray[np.float64], signs: NDArray[np.float64]
@@ -142,7 +134,9 @@ class _System:
         balance = signs @ counts
         gram = self._centred_gram(weights, count, mean)
         right = (signs * weights) @ knowledge.sums - balance[:, None] * mean
-        noise = self._leave_out_lost(gram, right, weights)
+        rounding = self.lost.rounding
+        noise = weights @ rounding if knowledge.per_class else rounding[0]
+        noise = self.lost.leave_out(gram, right, noise, weights @ np.abs(knowledge.sums))
 
         system = frame.scaled(gram)
         system[np.diag_indices_from(system)] += 1 / self.C
@@ -173,28 +167,3 @@ class _System:
             elif weight:
                 total += weight * gram
         return total
-
-    def _leave_out_lost(
-        self, gram: NDArray[np.float64], right: NDArray[np.float64], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Clear features of which rounding has left no variance; returns the rounding in the diagonal of the others.
-
-        Such features are constant, unless their class means say otherwise: then a warning says what was lost.
-        """
-        knowledge = self.knowledge
-        noise: NDArray[np.float64] = weights @ self.rounding if knowledge.per_class else self.rounding[0]
-        lost = gram.diagonal() <= noise
-        certain = CERTAIN[knowledge.precision] * (weights @ np.abs(knowledge.sums))
-        telling = np.flatnonzero(lost & (np.abs(right).max(axis=0) > certain))
-        gram[lost], gram[:, lost], right[:, lost] = 0.0, 0.0, 0.0
-        # Of a thousand features that a map has drawn, one that hardly varies among these classes is no loss.
-        if len(telling) and not knowledge.signature.mapped:
-            names = knowledge.signature.names
-            feature = telling[0] if names is None else repr(names[telling[0]])
-            warnings.warn(
-                f"Feature {feature} has lost its digits to rounding and is left out ({len(telling)} such in all): it "
-                f"lies too far from the anchor, or much larger rows were subtracted. Learn the remaining rows again.",
-                SolverWarning,
-                stacklevel=2,
-            )
-        return np.where(lost, 0.0, noise)

@@ -13,6 +13,7 @@ from scipy.linalg import blas, eigh, lapack
 from mergesvm.knowledge import Knowledge
 from mergesvm.knowledge.narrow import mirror
 from mergesvm.solvers.factor import EPSILON, small_blas
+from mergesvm.solvers.lost import LostDigits
 
 Vector = NDArray[np.float64]
 
@@ -25,7 +26,8 @@ class Fresh:
     ----------
     count : float
         The weight of all rows.
-    mean : array of shape (width,)
+    anchor, mean : arrays of shape (width,)
+        A point near the rows, and how far their mean is from there.
     coefs : array of shape (classes, width)
         Of a free intercept.
     pull : array of shape (width,)
@@ -36,6 +38,7 @@ class Fresh:
     """
 
     count: float
+    anchor: Vector
     mean: Vector
     coefs: Vector
     pull: Vector
@@ -69,13 +72,19 @@ class NormalEquations:
         self.counts, self.sums = np.zeros(len(factors)), np.zeros((len(factors), width))
         self.counts[places], self.sums[places] = weights * knowledge.counts, weights[:, None] * knowledge.sums
         self.gram = np.zeros((width, width))
-        for weight, part in zip(weights if knowledge.per_class else np.ones(1), knowledge.grams, strict=True):
+        self._lost = LostDigits.of(knowledge)
+        self._noise = np.zeros(width)
+        each = weights if knowledge.per_class else np.ones(len(knowledge.grams))
+        for weight, part, rounding in zip(each, knowledge.grams, self._lost.rounding, strict=True):
             self.gram += part if weight == 1 else weight * part
+            self._noise += weight * rounding
         self._system = np.empty((width, width))
         self._inverse: Vector | None = None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({name: None if value is None else value.copy() for name, value in state.items()})
+        self.__dict__.update(
+            {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in state.items()}
+        )
 
     def add(self, rows: Vector, codes: NDArray[np.int64], weights: Vector, sign: int) -> None:
         """Add rows (sign 1), or take them back (sign -1)."""
@@ -101,23 +110,25 @@ class NormalEquations:
             return None
         mean = self.sums.sum(axis=0) / count
         right = 2 * (self.sums - self.counts[:, None] * mean)
-        centre = self.anchor + mean
-        system, sides = self._system, np.vstack([right, centre]).T
+        system = self._system
         np.multiply((-count * mean)[:, None], mean, out=system)
         system += self.gram
+        noise = self._lost.leave_out(system, right, self._noise, np.abs(self.sums).sum(axis=0))
         system[np.diag_indices_from(system)] += ridge
         diagonal = system.diagonal().copy()
+        sides = np.vstack([right, self.anchor + mean]).T
         self._inverse = None
+        tolerance = 8 * max(len(system), 16) * EPSILON + float((noise / diagonal).max())
         with small_blas(len(system)):
             _, failed = lapack.dpotrf(system.T, overwrite_a=1, clean=0)
             unexplained = 0.0 if failed else float((system.diagonal() ** 2 / diagonal).min())
-            if unexplained > 8 * max(len(system), 16) * EPSILON:
+            if unexplained > tolerance:
                 solved, _ = lapack.dpotrs(system.T, sides)
                 trust = EPSILON / unexplained
             else:
-                solved, trust = self._solve_by_eigenvectors(count, mean, ridge, sides), np.inf
+                solved, trust = self._solve_by_eigenvectors(count, mean, ridge, noise, sides), np.inf
         coefs, pull = solved[:, :-1].T, solved[:, -1]
-        return Fresh(count, centre, coefs, pull, 2 * self.counts / count - 1, trust)
+        return Fresh(count, self.anchor, mean, coefs, pull, 2 * self.counts / count - 1, trust)
 
     def inverse(self) -> Vector:
         """The inverse of the system solved last, in its upper triangle; it is the caller's from now on."""
@@ -129,17 +140,19 @@ class NormalEquations:
         inverse: Vector = self._system.T.copy()
         return inverse
 
-    def _solve_by_eigenvectors(self, count: float, mean: Vector, ridge: Vector, sides: Vector) -> Vector:
+    def _solve_by_eigenvectors(self, count: float, mean: Vector, ridge: Vector, noise: Vector, sides: Vector) -> Vector:
         """Solutions of a system that is singular to rounding, and its inverse.
 
         In an empty direction there is nothing but the penalty, which the rounding of the others hides: it is put there.
         Coefficients, of which rows say nothing in such a direction, are zero along it.
         """
         system = self.gram - np.outer(count * mean, mean)
+        self._lost.leave_out(system, sides.T[:-1].copy(), self._noise, np.full(len(mean), np.inf))
         system[np.diag_indices_from(system)] += ridge
         scale = np.sqrt(system.diagonal())
         values, vectors = eigh(system / scale / scale[:, None])
-        empty = values <= 8 * max(len(values), 16) * EPSILON * max(values[-1], 1.0)
+        tolerance = 8 * max(len(values), 16) * EPSILON + float((noise / scale**2).max())
+        empty = values <= tolerance * max(values[-1], 1.0)
         values = np.where(empty, (vectors**2).T @ (ridge / scale**2), values)
         vectors /= scale[:, None]
         self._inverse = mirror((vectors / values) @ vectors.T)

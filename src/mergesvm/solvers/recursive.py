@@ -18,12 +18,15 @@ from mergesvm.solvers.normal import NormalEquations, Vector
 DEPTH, GROUP = 8, 4
 """How many changes wait to be written into the inverse, and to a multiple of what the width is filled up."""
 
-LINES, SCALARS, WHOLE = 5, 3, 4
+LINES, SCALARS, WHOLE = 6, 3, 4
 """The sizes of ``vectors``, ``scalars`` and ``whole``, whose places the compiled kernels name."""
 
-MEAN, PULL, RIDGE = 0, 1, 4
+ANCHOR, MEAN, PULL, RIDGE = 0, 1, 2, 5
 COUNT, SCALE, LOSS = range(3)
 FILLED, CURSOR, OLDEST, HELD = range(4)
+
+LEAST = 1e-9
+"""Of rows that are taken back at least this share has to remain, or the rest is computed afresh."""
 
 
 class Recursion:
@@ -44,7 +47,7 @@ class Recursion:
 
     With a forgetting factor f below 1, every row weighs f times less when the next one comes: P is divided by f. The
     penalty would fade with the rows, and what does not vary any more would grow without end: so some coordinates of R
-    are restored to 1/C with every row, in turn, and none falls below about a third of it.
+    are restored to 1/C with every row, in turn, and none falls below a third of it.
 
     Parameters
     ----------
@@ -75,7 +78,9 @@ class Recursion:
         self.width, self.C = width, C
         self.forgetting = forgetting
         self.penalty = C if penalize_intercept else np.inf
-        self.restored = int(np.ceil(width * (1 - forgetting)))
+        # All coordinates of the penalty are restored within as many rows as leave it more than a third.
+        cycle = width if forgetting == 1 else max(1, min(width, int(-1 / np.log(forgetting))))
+        self.restored = -(-width // cycle)
         self.coefs = np.zeros((0, -(-width // GROUP) * GROUP))
         self.target_means, self.factors, self._scores = np.zeros(0), np.zeros(0), np.zeros(0)
         self.rows = np.zeros(0, dtype=np.int64)
@@ -114,6 +119,13 @@ class Recursion:
         """About how much rounding may have changed the coefficients since the last fresh start, as a share of them."""
         since = float(self.scalars[LOSS])
         return since + self._floor if since else 0.0
+
+    @property
+    def weight(self) -> float:
+        """What all rows weigh together."""
+        if self._unsolved:
+            self._solve()
+        return float(self.scalars[COUNT])
 
     @property
     def worthwhile(self) -> int:
@@ -161,7 +173,7 @@ class Recursion:
         )
 
     def best_class(self, row: Vector) -> int:
-        """The place of the class of one row; -1 if there is none yet."""
+        """The place of the class of one row; -1 if there is none yet, -2 if it is not of numbers."""
         return int(
             _kernels().best_class(
                 row,
@@ -212,9 +224,10 @@ class Recursion:
         after = count + sign * more
         if more == 0:
             return
-        if not after > 1e-9 * count:
+        if not after > LEAST * max(count, more) or count == 0:
             self.stale = True
             return
+        block = block - self.vectors[ANCHOR, : self.width]
         mean, target_means = self.vectors[MEAN, : self.width], self.target_means
         targets = np.where(codes[:, None] == np.arange(len(self.rows)), 1.0, -1.0)
         own, own_targets = weights @ block / more, weights @ targets / more
@@ -239,50 +252,76 @@ class Recursion:
                 self.stale = True
                 return
             pivots = lower.diagonal() ** 2
-            self.scalars[LOSS] += EPSILON * max(float(pivots.max()), 1 / float(pivots.min()))
+            least, most = float(pivots.min()), float(pivots.max())
+            self.scalars[LOSS] = (self.scalars[LOSS] + EPSILON) / min(1.0, least) + EPSILON * max(most, 1 / least)
             half = solve_triangular(lower, np.hstack([gains, errors]), lower=True, check_finite=False)
             gains, errors = np.ascontiguousarray(half[:, : gains.shape[1]]), half[:, gains.shape[1] :]
             blas.dsyrk(-float(sign), gains.T, beta=1.0, c=self.inverse.T, lower=1, overwrite_c=1)
             self.coefs += sign * (errors.T @ gains)
             self.vectors[MEAN, : self.width] = (count * mean + sign * more * own) / after
             self.target_means = (count * target_means + sign * more * own_targets) / after
-            self.vectors[PULL] = blas.dsymv(1.0, self.inverse.T, self.vectors[MEAN], lower=1)
+            self.vectors[PULL] = blas.dsymv(1.0, self.inverse.T, self.vectors[ANCHOR] + self.vectors[MEAN], lower=1)
         self.scalars[COUNT] = after
         self._square_corners()
 
     # From sums, afresh.
 
     def restart(self, knowledge: Knowledge, places: list[int]) -> None:
-        """Compute everything afresh from knowledge of the rows that count now; ``places`` are those of its classes."""
+        """Compute everything afresh from knowledge of the rows that count now; ``places`` are those of its classes.
+
+        Until all is done, and if it fails, the state is stale.
+        """
+        self.stale = True
+        equations = NormalEquations(knowledge, places, self.factors)
         self._reset()
+        self.stale, self._equations = True, equations
         self.rows[:] = 0
-        self.rows[places] = knowledge.rows
-        self._equations = NormalEquations(knowledge, places, self.factors)
+        if len(self.ring):
+            self.rows += np.bincount(self.as_given()[1], minlength=len(self.rows))
+        else:
+            self.rows[places] = knowledge.rows
         self._solve()
+        self.stale = False
 
     def _solve(self) -> None:
         """The coefficients, from the normal equations; the inverse can wait."""
         assert self._equations is not None
-        self._unsolved = False
-        self.scalars[:], self.whole[FILLED] = 0.0, 0
-        self.scalars[SCALE] = 1.0
         fresh = self._equations.solve(self.vectors[RIDGE, : self.width])
         if fresh is None:
             self._reset()  # nothing is left, and the next row begins anew
             return
+        self.scalars[:], self.whole[FILLED] = 0.0, 0
+        self.scalars[SCALE] = 1.0
         self.coefs[:, : self.width] = fresh.coefs
-        self.vectors[MEAN, : self.width], self.vectors[PULL, : self.width] = fresh.mean, fresh.pull
+        for line, value in ((ANCHOR, fresh.anchor), (MEAN, fresh.mean), (PULL, fresh.pull)):
+            self.vectors[line, : self.width] = value
         self.target_means[:], self.scalars[COUNT], self._floor = fresh.target_means, fresh.count, fresh.trust
-        self._uninverted = True
+        self._uninverted, self._unsolved = True, False
 
     def fade(self, n_rows: int) -> None:
         """Let so many rows pass as far as the penalty is concerned; everything else waits for :meth:`restart`."""
+        if self.forgetting == 1:
+            return
         ridge = self.vectors[RIDGE, : self.width]
-        for _ in range(n_rows if self.forgetting != 1 else 0):
+        # After a whole turn it no longer matters what was before.
+        passed = max(0, n_rows - -(-self.width // self.restored))
+        self.whole[CURSOR] = (int(self.whole[CURSOR]) + passed * self.restored) % self.width
+        for _ in range(n_rows - passed):
             ridge *= self.forgetting
             at = (int(self.whole[CURSOR]) + np.arange(self.restored)) % self.width
             ridge[at] = 1 / self.C
             self.whole[CURSOR] = (self.whole[CURSOR] + self.restored) % self.width
+
+    def remember(self) -> tuple[Any, ...]:
+        """What :meth:`go_back` needs: all that cannot be computed afresh."""
+        return self.as_given(), self.rows.copy(), self.vectors[RIDGE].copy(), int(self.whole[CURSOR])
+
+    def go_back(self, memory: tuple[Any, ...]) -> None:
+        """Make everything undone since it was remembered; coefficients wait for :meth:`restart`."""
+        held, rows, self.vectors[RIDGE], self.whole[CURSOR] = memory
+        self.set_held(*held)
+        self.rows[:] = 0
+        self.rows[: len(rows)] = rows
 
     def held(self) -> tuple[Vector, NDArray[np.int64], Vector]:
         """The rows in the window, the oldest first, with the places of their classes and the weights they have now."""
@@ -322,7 +361,8 @@ class Recursion:
         """Coefficients, (classes, width), scores at the mean of the rows, (classes,), and that mean, (width,)."""
         if self._unsolved:
             self._solve()
-        mean, q = self.vectors[MEAN, : self.width].copy(), self.vectors[PULL, : self.width]
+        mean = self.vectors[ANCHOR, : self.width] + self.vectors[MEAN, : self.width]
+        q = self.vectors[PULL, : self.width]
         coefs, offsets = self.coefs[:, : self.width].copy(), self.target_means.copy()
         count = float(self.scalars[COUNT])
         if count > 0 and np.isfinite(self.penalty):

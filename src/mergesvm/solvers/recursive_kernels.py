@@ -16,8 +16,8 @@ DEPTH = 8
 GROUP = 4
 """The width is filled up to a multiple of this."""
 
-MEAN, PULL, NEAR, GAIN, RIDGE = range(5)
-"""The lines of ``vectors``."""
+ANCHOR, MEAN, PULL, NEAR, GAIN, RIDGE = range(6)
+"""The lines of ``vectors``: a point among the rows, their mean from there on, ..."""
 
 COUNT, SCALE, LOSS = range(3)
 """The places of ``scalars``."""
@@ -29,7 +29,13 @@ DONE, REFUSED, LOST = range(3)
 """What became of a row: it was taken; it was not finite; or the inverse has to be computed afresh."""
 
 LEAST = 1e-9
-"""A row that would leave less than this share of the inverse's certainty is not taken back by rounding's mercy."""
+"""A row is not taken back that weighs so much, or on which so much depends, that only this share would be left."""
+
+STEEP = 0.1
+"""Where a row that goes leaves less than this share, errors made before grow by as much."""
+
+LARGEST = 1e200
+"""Squared distances beyond this are refused."""
 
 EPSILON = 2.0**-52
 
@@ -46,12 +52,12 @@ def dot(one, other):  # type: ignore[no-untyped-def] # pragma: no cover
 
 
 @njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True, inline="always")
-def is_finite(row, mean):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Whether a row, and its squared distance from the mean, are numbers."""
+def is_finite(row, anchor):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Whether a row is of numbers that can be squared."""
     size = 0.0
     for l in range(row.size):  # noqa: E741
-        size += (row[l] - mean[l]) * (row[l] - mean[l])
-    return size < np.inf
+        size += (row[l] - anchor[l]) * (row[l] - anchor[l])
+    return size < LARGEST
 
 
 @njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
@@ -132,15 +138,29 @@ def change_row(  # type: ignore[no-untyped-def] # pragma: no cover
     row, code, weight, inverse, waiting, signs, coefs, vectors, target_means, scalars, whole
 ):
     """Add a row of positive weight, or take back one of negative weight."""
-    mean, pull, near, gain = vectors[MEAN], vectors[PULL], vectors[NEAR], vectors[GAIN]
+    anchor, mean = vectors[ANCHOR], vectors[MEAN]
+    pull, near, gain = vectors[PULL], vectors[NEAR], vectors[GAIN]
     before = scalars[COUNT]
     after = before + weight
+    if before == 0.0:
+        for l in range(row.size):  # noqa: E741
+            anchor[l], mean[l], near[l] = row[l], 0.0, row[l]
+        times_inverse(inverse, waiting, signs, whole[FILLED], scalars[SCALE], near, pull)
+        for c in range(target_means.size):
+            target_means[c] = 1.0 if c == code else -1.0
+        scalars[COUNT] = after
+        return DONE
     if weight > 0:
         stretch, kappa, theta = 1.0, before * weight / after, weight / after
-    else:
+    elif after > LEAST * before:
         stretch, kappa, theta = before / after, after * weight / before, weight / before
+    else:
+        return LOST
+    size = place = 0.0
     for l in range(row.size):  # noqa: E741
-        near[l] = stretch * (row[l] - mean[l])
+        near[l] = stretch * ((row[l] - anchor[l]) - mean[l])
+        size += near[l] * near[l]
+        place += mean[l] * mean[l]
     times_inverse(inverse, waiting, signs, whole[FILLED], scalars[SCALE], near, gain)
     rest = 1.0 + kappa * dot(near, gain)
     if not rest > LEAST or not rest < np.inf:
@@ -158,7 +178,11 @@ def change_row(  # type: ignore[no-untyped-def] # pragma: no cover
         pull[l] += step * gain[l]
         mean[l] += theta * near[l]
     scalars[COUNT] = after
-    scalars[LOSS] += EPSILON * max(rest, 1.0 / rest)
+    rounding = EPSILON * stretch * (1.0 + np.sqrt(place / size)) if size > 0 else EPSILON
+    if rest < STEEP:
+        scalars[LOSS] = (scalars[LOSS] + rounding + EPSILON) / rest
+    else:
+        scalars[LOSS] += rounding + EPSILON * max(rest, 1.0 / rest)
     change_inverse(share, inverse, waiting, signs, vectors, scalars, whole)
     return DONE
 
@@ -200,18 +224,18 @@ def fade(forgetting, ridge, restored, inverse, waiting, signs, coefs, vectors, s
 @njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
 def score_row(row, penalty, coefs, vectors, target_means, scalars, scores):  # type: ignore[no-untyped-def] # pragma: no cover
     """Scores of a row for all classes; ``penalty`` is that of the intercept, C or infinity."""
-    mean, pull = vectors[MEAN], vectors[PULL]
+    anchor, mean, pull = vectors[ANCHOR], vectors[MEAN], vectors[PULL]
     width, count = row.size, scalars[COUNT]
     along = square = 0.0
     for l in range(width):  # noqa: E741
-        along += (row[l] - mean[l]) * pull[l]
-        square += mean[l] * pull[l]
+        along += ((row[l] - anchor[l]) - mean[l]) * pull[l]
+        square += (anchor[l] + mean[l]) * pull[l]
     for c in range(scores.size):
         score = target_means[c]
         origin = 0.0
         for l in range(width):  # noqa: E741
-            score += (row[l] - mean[l]) * coefs[c, l]
-            origin += mean[l] * coefs[c, l]
+            score += ((row[l] - anchor[l]) - mean[l]) * coefs[c, l]
+            origin += (anchor[l] + mean[l]) * coefs[c, l]
         if count > 0:
             score += (target_means[c] - origin) / (penalty + square + 1.0 / count) * (along - 1.0 / count)
         scores[c] = score
@@ -219,7 +243,9 @@ def score_row(row, penalty, coefs, vectors, target_means, scalars, scores):  # t
 
 @njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
 def best_class(row, penalty, coefs, vectors, target_means, rows, scalars, scores):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The class of the highest score among those that have rows; -1 if none has."""
+    """The class of the highest score among those that have rows; -1 if none has, -2 for what is no row of numbers."""
+    if not is_finite(row, vectors[ANCHOR]):
+        return -2
     score_row(row, penalty, coefs, vectors, target_means, scalars, scores)
     best, highest = -1, -np.inf
     for c in range(scores.size):
@@ -258,7 +284,7 @@ def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
     faded = forgetting**window
     for i in range(block.shape[0]):
         row, code = block[i], codes[i]
-        if not is_finite(row, vectors[MEAN]):
+        if not is_finite(row, vectors[ANCHOR]):
             return i, REFUSED
         if predicted.size > 0:
             predicted[i] = best_class(row, penalty, coefs, vectors, target_means, rows, scalars, scores)

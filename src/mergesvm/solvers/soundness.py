@@ -6,6 +6,7 @@ import numpy as np
 
 from mergesvm.errors import IndefiniteError
 from mergesvm.knowledge import Knowledge
+from mergesvm.knowledge.algebra import SHRUNK
 
 LOOSEST = 0.02
 """However much a map makes rounding larger, a variance that is negative by this share is no rounding."""
@@ -28,7 +29,8 @@ def check_sound(knowledge: Knowledge) -> None:
     mergesvm.errors.IndefiniteError: The sums of class 'a' are not those of any set of rows: ...
     """
     unit = np.finfo(np.float32 if knowledge.precision == "float32" else np.float64).eps
-    growth = 64.0 if knowledge.precision == "float32" else 1e4
+    # Sums that a move of the anchor has made smaller, though not so much that it is remembered, are as much rougher.
+    growth = 64.0 if knowledge.precision == "float32" else SHRUNK
     tolerance = float(unit) * (growth + 64 * knowledge.width)
     if knowledge.signature.mapped:
         tolerance = max(tolerance, min(tolerance * knowledge.features.roughness, LOOSEST))
