@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
-from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
@@ -171,7 +169,7 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
         """
         live = getattr(self, "live_", None)
         if live is not None:
-            live.learn_one(self._row(x), y, weight)
+            live.learn_one(x if type(x) in PLAIN else _plain(x), y, weight)
             return self
         with input_kept_on_failure(self):
             x = _plain(x)
@@ -186,14 +184,14 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
                     f"map.freeze(X)."
                 )
             live = self._begin(Layout(len(x), names), mapping, self.class_weight)
-            live.learn_one(self._row(x), y, weight)
+            live.learn_one(x, y, weight)
             self.live_ = live
         return self
 
     def predict_one(self, x: Any) -> Label | None:
         """The class of one row; None if nothing has been learned yet."""
         live = getattr(self, "live_", None)
-        return None if live is None else live.predict_one(self._row(x))
+        return None if live is None else live.predict_one(x if type(x) in PLAIN else _plain(x))
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Take rows back that were learned before, exactly: the model becomes the one that never saw them."""
@@ -328,33 +326,6 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
         if layout.names is not None:
             self.feature_names_in_ = np.array(layout.names, dtype=object)
 
-    def _row(self, x: Any) -> Any:
-        """One row in the order of the columns."""
-        if isinstance(x, Mapping):
-            return self._named_row(x)
-        x = _plain(x)
-        if isinstance(x, Mapping):
-            return self._named_row(x)
-        if len(x) != self.n_features_in_:
-            raise DataError(f"The row has {len(x)} features, but {self.n_features_in_} are expected.")
-        return x
-
-    def _named_row(self, x: Mapping[str, Any]) -> tuple[Any, ...]:
-        names = self.live_.signature.names if hasattr(self, "live_") else tuple(x)
-        if names is None:
-            raise DataError("A row with names came after rows without. Give all rows in one manner.")
-        try:
-            # By itemgetter, because nothing in Python is quicker.
-            row = picker(names)(x) if len(names) > 1 else (x[names[0]],)
-        except KeyError as error:
-            raise DataError(f"The row lacks feature {error.args[0]!r}. All rows need the same features.") from None
-        if len(x) > len(names):
-            extra = next(name for name in x if name not in names)
-            raise DataError(
-                f"The row has feature {extra!r}, which rows before had not. All rows need the same features."
-            )
-        return row
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "live_")
 
@@ -364,6 +335,10 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
         return tags
 
 
+PLAIN = (dict, list, tuple, np.ndarray)
+"""Rows that need no second look."""
+
+
 def _plain(x: Any) -> Any:
     """One row as a mapping or a sequence; a row of a pandas table is a mapping."""
     if hasattr(x, "to_dict"):
@@ -371,12 +346,6 @@ def _plain(x: Any) -> Any:
     if isinstance(x, (str, bytes)) or not hasattr(x, "__len__") or not len(x):
         raise DataError(f"A row is a sequence of numbers, or a mapping of names to numbers, not {x!r:.200}.")
     return x
-
-
-@lru_cache(maxsize=64)
-def picker(names: tuple[str, ...]) -> itemgetter[Any]:
-    """What takes the values of these names out of a mapping, in their order."""
-    return itemgetter(*names)
 
 
 def map_of_first(estimator: RecursiveSVC, rows: Any, labels: Any) -> FeatureMap:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,8 @@ class Intake:
         # In the pooled form class weights are part of the weights of rows.
         self.fixed: list[float] = []
         self._types: set[type] = set()
+        self._shape, self._mapped = (signature.inputs,), signature.mapped
+        self._pick = itemgetter(*signature.names) if signature.names else None  # nothing in Python is quicker
 
     def place(self, label: Any) -> int | None:
         """The place of a class, None if it is new; an error for a label of another kind."""
@@ -107,17 +110,36 @@ class Intake:
             yield Part(block, codes[start + counted], weights[start + counted]), start + counted
 
     def take_one(self, row: Any, out: NDArray[np.float64]) -> None:
-        """Features of one row."""
+        """Features of one row: a sequence of numbers, or a mapping of names to numbers."""
+        if type(row) is dict or isinstance(row, Mapping):
+            row = self._in_order(row)
         numbers = np.asarray(row)
-        if numbers.dtype.kind not in "biuf" or isinstance(row, np.ma.MaskedArray):
-            raise DataError(f"A row has to be numbers, one a feature, not {row!r:.200}.")
-        if numbers.shape != (self._signature.inputs,):
-            raise DataError(
-                f"A row has to be {self._signature.inputs} numbers, one a feature, and not of shape {numbers.shape}."
-            )
-        if self._signature.mapped:
+        if numbers.dtype.kind not in "biuf" or numbers.shape != self._shape or isinstance(row, np.ma.MaskedArray):
+            raise DataError(_not_a_row(row, numbers, self._shape[0]))
+        if self._mapped:
             features = self._signature.features
             mapped = np.empty((1, features.width), dtype=features.dtype)
             features.map_block(numbers[None], mapped)
             numbers = mapped[0]
         out[0] = numbers
+
+    def _in_order(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
+        names = self._signature.names
+        if self._pick is None or names is None:
+            raise DataError("A row with names came after rows without. Give all rows in one manner.")
+        try:
+            values = self._pick(row)
+        except KeyError as error:
+            raise DataError(f"The row lacks feature {error.args[0]!r}. All rows need the same features.") from None
+        if len(row) > len(names):
+            extra = next(name for name in row if name not in names)
+            raise DataError(
+                f"The row has feature {extra!r}, which rows before had not. All rows need the same features."
+            )
+        return values if len(names) > 1 else (values,)
+
+
+def _not_a_row(row: Any, numbers: NDArray[Any], inputs: int) -> str:
+    if numbers.ndim == 1 and numbers.dtype.kind in "biuf" and len(numbers) != inputs:
+        return f"The row has {len(numbers)} features, but {inputs} are expected."
+    return f"A row has to be numbers, one for each of {inputs} features, not {row!r:.200}."

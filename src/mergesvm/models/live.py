@@ -161,7 +161,7 @@ class LiveModel:
         """Learn one row, in O(width^2) with nothing allocated."""
         if not isinstance(weight, NUMBERS) or not 0 <= weight < LARGEST:
             raise DataError(f"The weight of a row has to be a number from 0 to {LARGEST:g}, not {weight!r}.")
-        one, intake = self._one, self._intake
+        intake, one = self._intake, self._one if self.terms.window else self._truth.slot()
         intake.take_one(row, one.rows)
         place = intake.place(label)
         if place is None:

@@ -66,10 +66,15 @@ class Truth:
         """Let some rows wait, no more than there is :attr:`free` room for."""
         first, stop = self._n_waiting, self._n_waiting + len(part.rows)
         rows, codes, weights = self._waiting
-        rows[first:stop], codes[first:stop], weights[first:stop] = part
+        if part.rows.base is not rows:  # a row in the slot lies there already
+            rows[first:stop], codes[first:stop], weights[first:stop] = part
         self._n_waiting = stop
         if stop == self.room:
             self.knowledge(labels)
+
+    def slot(self) -> Part:
+        """Where the next row will wait: who fills it in saves a copy."""
+        return self._waiting.cut(self._n_waiting, self._n_waiting + 1)
 
     def newest(self, n_rows: int) -> Part:
         """The last rows of those that wait."""
