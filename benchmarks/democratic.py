@@ -109,7 +109,7 @@ def same_accuracy(X, y, test, truth, patience):
             extra = {"initial": closed} if name.endswith("warm") else {}
 
             def work(machine=machine, extra=extra):
-                # Peers release Python's lock, so that threads serve them better than processes, which take seconds to start.
+                # Peers release Python's lock: threads serve them better than processes, which take seconds to start.
                 with parallel_config("threading"):
                     taken, fitted = seconds(lambda: machine.fit(X, y, **extra))
                 return taken, 100 * fitted.score(test, truth)
