@@ -147,3 +147,12 @@ def frozen(features, precision="float64"):
 
 ALL = tuple(features for maps in EXAMPLES.values() for features in maps)
 DRAWN = tuple(features for features in ALL if isinstance(features, (DrawnMap, Chain)))
+
+
+def apart_from_the_sample(estimator):
+    """What cannot be true of a map that is drawn from the rows at hand, each of which counts once in that."""
+    drawn = "weights count when rows are summed, not when a map is drawn from a sample of them"
+    return {
+        "check_sample_weight_equivalence_on_dense_data": drawn,
+        "check_sample_weight_equivalence_on_sparse_data": drawn,
+    }

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mergesvm as ms
+from maps import apart_from_the_sample
 from mergesvm import MergeSVC, RecursiveSVC
 from mergesvm.errors import DataError, FeatureMapError, FormError, KnowledgeError, ParameterError, SubtractionError
 from reference import blobs
@@ -35,15 +36,6 @@ MAPPED = [RecursiveSVC(features="fourier", n_features=50, random_state=0)]
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
-
-
-def apart_from_the_sample(estimator):
-    """What cannot be true of a map that is drawn from the rows at hand, each of which counts once in that."""
-    drawn = "weights count when rows are summed, not when a map is drawn from a sample of them"
-    return {
-        "check_sample_weight_equivalence_on_dense_data": drawn,
-        "check_sample_weight_equivalence_on_sparse_data": drawn,
-    }
 
 
 @parametrize_with_checks(MAPPED, expected_failed_checks=apart_from_the_sample)

@@ -7,12 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.labels import Label
 from mergesvm.errors import FormError, ParameterError
-from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_learn, rows_to_predict
+from mergesvm.estimators.face import Face
+from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_learn
 from mergesvm.features import FeatureMap
 from mergesvm.knowledge import Knowledge, learn
 from mergesvm.models import LinearModel, PairwiseModel, check_terms, solve
@@ -20,7 +21,7 @@ from mergesvm.models import LinearModel, PairwiseModel, check_terms, solve
 SOLVE_PARAMETERS = ("C", "class_weight", "multiclass", "standardize", "penalize_intercept", "ties")
 
 
-class MergeSVC(ClassifierMixin, BaseEstimator):
+class MergeSVC(Face):
     """A weighted proximal support vector machine that merges, forgets, and is solved again without data.
 
     Parameters
@@ -181,18 +182,6 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         model = self._solve(self.knowledge_, self._present_terms() | parameters)
         return self.set_params(**parameters)._know(self.knowledge_, model)  # type: ignore[no-any-return]
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row."""
-        return self.model_.predict(rows_to_predict(self, X))
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores, (rows, classes); for two classes (rows,), positive for the second."""
-        return self.model_.decision_function(rows_to_predict(self, X))
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each class, (rows, classes), from the normal distribution of the scores in each class."""
-        return self.model_.predict_proba(rows_to_predict(self, X))
-
     @property
     def model_(self) -> LinearModel | PairwiseModel:
         """The solution, solved when first asked for after something was learned, merged or forgotten."""
@@ -212,16 +201,6 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
         """The classes known, sorted."""
         check_is_fitted(self)
         return self.knowledge_.classes
-
-    @property
-    def coef_(self) -> NDArray[np.float64]:
-        """Coefficients, (problems, features)."""
-        return self.model_.coef_
-
-    @property
-    def intercept_(self) -> NDArray[np.float64]:
-        """Intercepts, (problems,)."""
-        return self.model_.intercept_
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Knowledge:
         rows, labels = rows_to_learn(self, X, y, reset)
@@ -269,8 +248,3 @@ class MergeSVC(ClassifierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "knowledge_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

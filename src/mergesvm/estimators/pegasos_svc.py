@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data import Batch
 from mergesvm.errors import FormError, ParameterError
-from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_learn, rows_to_predict
+from mergesvm.estimators.face import Face
+from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_learn
 from mergesvm.features import FeatureMap
 from mergesvm.models import LinearModel, PairwiseModel, Planes
 from mergesvm.models.pegasos import Pegasos, train_pegasos
@@ -21,7 +20,7 @@ from mergesvm.models.pegasos_terms import PegasosTerms
 from mergesvm.solvers.schedule import Schedule
 
 
-class PegasosSVC(ClassifierMixin, BaseEstimator):
+class PegasosSVC(Face):
     """Linear support vector machines of the hinge loss, by Pegasos: one for each pair of classes, decided by vote.
 
     Each problem minimises lambda/2 w.w + mean of omega max(0, 1 - y w.x) by ``n_iter`` steps, each along the
@@ -194,18 +193,6 @@ class PegasosSVC(ClassifierMixin, BaseEstimator):
     def __sub__(self, other: object) -> NoReturn:
         self.forget(other)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row."""
-        return self.model_.predict(rows_to_predict(self, X))
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores, (rows, classes); for two classes (rows,), positive for the second."""
-        return self.model_.decision_function(rows_to_predict(self, X))
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each class, (rows, classes), from the normal distribution of the scores in each class."""
-        return self.model_.predict_proba(rows_to_predict(self, X))
-
     @property
     def model_(self) -> LinearModel | PairwiseModel:
         """What predicts."""
@@ -217,26 +204,6 @@ class PegasosSVC(ClassifierMixin, BaseEstimator):
         """Steps made so far, in the problem that made most."""
         check_is_fitted(self)
         return self._learned.steps
-
-    @property
-    def features_(self) -> FeatureMap:
-        """The frozen map by which rows become features; the identity for a linear model."""
-        return self.model_.signature.features
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The classes known, sorted."""
-        return self.model_.classes_
-
-    @property
-    def coef_(self) -> NDArray[np.float64]:
-        """Coefficients, (problems, features)."""
-        return self.model_.coef_
-
-    @property
-    def intercept_(self) -> NDArray[np.float64]:
-        """Intercepts, (problems,)."""
-        return self.model_.intercept_
 
     def _terms(self) -> PegasosTerms:
         if self.alpha is not None:
@@ -260,11 +227,6 @@ class PegasosSVC(ClassifierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_learned")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 WHY = (

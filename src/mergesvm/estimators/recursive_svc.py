@@ -7,13 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data import Batch, Layout, Scan
 from mergesvm.data.labels import Label
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
-from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_learn, rows_to_predict
+from mergesvm.estimators.face import Face
+from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_learn
 from mergesvm.features import FeatureMap, Identity
 from mergesvm.knowledge import Knowledge, Signature
 from mergesvm.models import LinearModel
@@ -22,7 +22,7 @@ from mergesvm.models.live_terms import LiveTerms
 from mergesvm.solvers.weighting import given_weights
 
 
-class RecursiveSVC(ClassifierMixin, BaseEstimator):
+class RecursiveSVC(Face):
     """A proximal support vector machine that follows a stream: its coefficients are exact after every row.
 
     It keeps the inverse of the system and the coefficients, and changes both by the matrix inversion lemma: one row
@@ -236,21 +236,6 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
         self.live_ = LiveModel.of(knowledge, self._terms(self.class_weight))
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row."""
-        rows = rows_to_predict(self, X)
-        return self.live_.model(probabilities=False).predict(rows)
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores, (rows, classes); for two classes (rows,), positive for the second."""
-        rows = rows_to_predict(self, X)
-        return self.live_.model(probabilities=False).decision_function(rows)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each class, (rows, classes), from the normal distribution of the scores in each class."""
-        rows = rows_to_predict(self, X)
-        return self.model_.predict_proba(rows)
-
     @property
     def model_(self) -> LinearModel:
         """The model of this moment."""
@@ -270,18 +255,6 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
         return self.live_.classes
 
     @property
-    def coef_(self) -> NDArray[np.float64]:
-        """Coefficients, (problems, features)."""
-        check_is_fitted(self)
-        return self.live_.model(probabilities=False).coef_
-
-    @property
-    def intercept_(self) -> NDArray[np.float64]:
-        """Intercepts, (problems,)."""
-        check_is_fitted(self)
-        return self.live_.model(probabilities=False).intercept_
-
-    @property
     def checks_(self) -> list[Check]:
         """The last 1,000 checks."""
         check_is_fitted(self)
@@ -291,6 +264,10 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
     def drift_(self) -> float:
         """The largest drift of all these checks."""
         return max((check.drift for check in self.checks_), default=0.0)
+
+    def _planes(self) -> LinearModel:
+        check_is_fitted(self)
+        return self.live_.model(probabilities=False)
 
     def _terms(self, class_weight: Any) -> LiveTerms:
         return LiveTerms(
@@ -328,11 +305,6 @@ class RecursiveSVC(ClassifierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "live_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 PLAIN = (dict, list, tuple, np.ndarray)

@@ -16,6 +16,9 @@ DEPTH = 8
 GROUP = 4
 """The width is filled up to a multiple of this."""
 
+STRIP = 256
+"""Changes are written so many columns at a time, so that those that wait stay in the cache."""
+
 ANCHOR, MEAN, PULL, NEAR, GAIN, RIDGE = range(6)
 """The lines of ``vectors``: a point among the rows, their mean from there on, ..."""
 
@@ -101,19 +104,21 @@ def write_waiting(inverse, waiting, signs, scalars, whole):  # type: ignore[no-u
     width, filled, scale = inverse.shape[0], whole[FILLED], scalars[SCALE]
     waiting[filled:] = 0.0
     signs[filled:] = 1.0
-    for j in range(width):
-        first = j - j % GROUP
-        line = inverse[j, first:]
-        for b in range(0, filled, GROUP):
-            w0, w1 = waiting[b, first:], waiting[b + 1, first:]
-            w2, w3 = waiting[b + 2, first:], waiting[b + 3, first:]
-            s0, s1 = signs[b] * waiting[b, j], signs[b + 1] * waiting[b + 1, j]
-            s2, s3 = signs[b + 2] * waiting[b + 2, j], signs[b + 3] * waiting[b + 3, j]
-            for l in range(line.size):  # noqa: E741
-                line[l] -= s0 * w0[l] + s1 * w1[l] + s2 * w2[l] + s3 * w3[l]
-        if scale != 1.0:
-            for l in range(line.size):  # noqa: E741
-                line[l] *= scale
+    for left in range(0, width, STRIP):
+        right = min(left + STRIP, width)
+        for j in range(right):
+            first = max(left, j - j % GROUP)
+            line = inverse[j, first:right]
+            for b in range(0, filled, GROUP):
+                w0, w1 = waiting[b, first:right], waiting[b + 1, first:right]
+                w2, w3 = waiting[b + 2, first:right], waiting[b + 3, first:right]
+                s0, s1 = signs[b] * waiting[b, j], signs[b + 1] * waiting[b + 1, j]
+                s2, s3 = signs[b + 2] * waiting[b + 2, j], signs[b + 3] * waiting[b + 3, j]
+                for l in range(line.size):  # noqa: E741
+                    line[l] -= s0 * w0[l] + s1 * w1[l] + s2 * w2[l] + s3 * w3[l]
+            if scale != 1.0:
+                for l in range(line.size):  # noqa: E741
+                    line[l] *= scale
     scalars[SCALE], whole[FILLED] = 1.0, 0
 
 
