@@ -9,30 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from mergesvm.cli.options import (
-    AsJson,
-    BatchRows,
-    Category,
-    Columns,
-    Debug,
-    Files,
-    Force,
-    Format,
-    Missing,
-    NoHeader,
-    Output,
-    Quiet,
-    Unknown,
-    Weight,
-    Width,
-    ZeroBased,
-    as_categories,
-    as_class_weight,
-    as_label,
-    as_list,
-)
+from mergesvm.cli.options import AsJson, Debug, Force, Output, Quiet, as_class_weight
+from mergesvm.cli.reading import Reading, reads
 from mergesvm.cli.talk import Talk, check_output, printable
-from mergesvm.data import scan
 from mergesvm.errors import MissingFileError, ParameterError, SignatureError
 from mergesvm.features import FeatureMap, Identity, as_map, is_map_name, load
 from mergesvm.files import read_kind
@@ -40,15 +19,10 @@ from mergesvm.knowledge import Knowledge, learn, merge_stream
 from mergesvm.models import load_model, solve
 
 
+@reads()
 def learn_command(
-    files: Files,
+    reading: Reading,
     output: Output,
-    label: Annotated[
-        str | None, typer.Option(help="The column of labels; for arrays a number, a name or a file.")
-    ] = None,
-    columns: Columns = None,
-    weight: Weight = None,
-    category: Category = None,
     features: Annotated[
         str | None,
         typer.Option(
@@ -58,19 +32,12 @@ def learn_command(
     like: Annotated[
         Path | None, typer.Option(help="Knowledge or a model whose features to use, so that the pieces add.")
     ] = None,
-    missing: Missing = "error",
-    unknown: Unknown = "error",
-    format: Format = None,  # noqa: A002
-    no_header: NoHeader = False,
-    width: Width = None,
-    zero_based: ZeroBased = False,
     pooled: Annotated[bool, typer.Option("--pooled", help="One Gram matrix for all classes: less memory.")] = False,
     precision: Annotated[
         str | None,
         typer.Option(help="Of the products: float64, or float32, which is faster; by default that of the map."),
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Threads; one a core by default.")] = None,
-    batch_rows: BatchRows = None,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -81,21 +48,7 @@ def learn_command(
     check_output(output, force)
     earlier = None if like is None else open_any(like)
     mapping = features_from(features, earlier)
-    source = scan(
-        files,
-        as_label(label, files),
-        as_list(columns),
-        weight,
-        batch_rows,
-        categories=as_categories(category),
-        unknown=unknown,
-        missing=missing,
-        header=not no_header,
-        width=width,
-        zero_based=zero_based,
-        like=earlier or (mapping if has_layout(mapping) else None),
-        format=format,
-    )
+    source = reading.scan(like=earlier or (mapping if has_layout(mapping) else None))
     frozen_here = not mapping.frozen
     if frozen_here:
         mapping = mapping.freeze(source)

@@ -20,25 +20,12 @@ def _debug(wanted: bool) -> None:
     debugging = debugging or wanted
 
 
-Files = Annotated[list[str], typer.Argument(help="Files, folders, globs in quotes, or addresses.", metavar="FILES...")]
 Model = Annotated[Path, typer.Argument(help="A model file.", metavar="MODEL")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it is there already.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Say one JSON object, for machines.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.", callback=_debug)]
-BatchRows = Annotated[int | None, typer.Option(min=1, help="Rows to read at a time; by default about 32 MB.")]
-Format = Annotated[str | None, typer.Option(help="Kind of the files, where their names do not tell.")]
-NoHeader = Annotated[bool, typer.Option("--no-header", help="CSV has no line of names; columns are f0, f1, ...")]
-ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Indices of libsvm text begin with 0.")]
-Columns = Annotated[list[str] | None, typer.Option(help="Columns to learn from; all others by default.")]
-Category = Annotated[
-    list[str] | None, typer.Option(help="A column to be one-hot: column=value,value,... or auto for all text.")
-]
-Width = Annotated[int | None, typer.Option(min=1, help="Number of columns of libsvm text.")]
-Weight = Annotated[str | None, typer.Option(help="The column of sample weights.")]
-Missing = Annotated[str, typer.Option(help="Missing values: error, or drop the row.")]
-Unknown = Annotated[str, typer.Option(help="A category never seen before: error, or zero for an all-zero block.")]
 
 
 def as_label(label: str | None, files: Sequence[str]) -> Any:

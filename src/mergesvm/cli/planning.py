@@ -6,35 +6,16 @@ from typing import Annotated
 
 import typer
 
-from mergesvm.cli.options import (
-    AsJson,
-    BatchRows,
-    Category,
-    Columns,
-    Debug,
-    Files,
-    Force,
-    Format,
-    Missing,
-    NoHeader,
-    Output,
-    Quiet,
-    Unknown,
-    Weight,
-    Width,
-    ZeroBased,
-    as_categories,
-    as_label,
-    as_list,
-)
+from mergesvm.cli.options import AsJson, Debug, Force, Output, Quiet
+from mergesvm.cli.reading import Reading, reads
 from mergesvm.cli.talk import Talk, check_output, printable
-from mergesvm.data import scan
 from mergesvm.errors import ParameterError
 from mergesvm.features import Identity, as_map
 
 
+@reads()
 def plan_command(
-    files: Files,
+    reading: Reading,
     output: Output,
     features: Annotated[
         str,
@@ -43,20 +24,7 @@ def plan_command(
             "a chain as patches:64+nystroem:2000."
         ),
     ],
-    label: Annotated[
-        str | None, typer.Option(help="The column of labels; for arrays a number, a name or a file.")
-    ] = None,
-    columns: Columns = None,
-    weight: Weight = None,
-    category: Category = None,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn at random.")] = 0,
-    missing: Missing = "error",
-    unknown: Unknown = "error",
-    format: Format = None,  # noqa: A002
-    no_header: NoHeader = False,
-    width: Width = None,
-    zero_based: ZeroBased = False,
-    batch_rows: BatchRows = None,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -68,20 +36,7 @@ def plan_command(
     mapping = as_map(features, seed=seed)
     if isinstance(mapping, Identity):
         raise ParameterError("The identity needs no plan: learn without --features.")
-    source = scan(
-        files,
-        as_label(label, files),
-        as_list(columns),
-        weight,
-        batch_rows,
-        categories=as_categories(category),
-        unknown=unknown,
-        missing=missing,
-        header=not no_header,
-        width=width,
-        zero_based=zero_based,
-        format=format,
-    )
+    source = reading.scan()
     frozen = mapping.freeze(source)
     frozen.save(output)
     matrix = 8 * frozen.width**2 / 1e6

@@ -10,27 +10,11 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from mergesvm.cli.options import (
-    AsJson,
-    BatchRows,
-    Debug,
-    Files,
-    Force,
-    Format,
-    Missing,
-    Model,
-    NoHeader,
-    Quiet,
-    Unknown,
-    Weight,
-    ZeroBased,
-    as_label,
-    as_list,
-)
+from mergesvm.cli.options import AsJson, Debug, Force, Model, Quiet, as_list
+from mergesvm.cli.reading import KNOWN, Reading, reads
 from mergesvm.cli.report import report_page
 from mergesvm.cli.talk import Talk, check_output, printable, said
 from mergesvm.cli.writing import SUFFIXES, PredictionWriter
-from mergesvm.data import scan
 from mergesvm.data.labels import Coded, Labels
 from mergesvm.errors import DataError
 from mergesvm.files import write_atomically
@@ -38,21 +22,16 @@ from mergesvm.knowledge.provenance import now
 from mergesvm.models import Evaluation, load_model
 
 
+@reads(*KNOWN[1:])
 def predict_command(
     model: Model,
-    files: Files,
+    reading: Reading,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="A .parquet, .feather or .csv file; CSV on the screen if none."),
     ] = None,
     keep: Annotated[list[str] | None, typer.Option(help="Columns to carry along, such as an identifier.")] = None,
     probabilities: Annotated[bool, typer.Option("--proba", help="Probabilities of all classes, too.")] = False,
-    missing: Missing = "error",
-    unknown: Unknown = "error",
-    format: Format = None,  # noqa: A002
-    no_header: NoHeader = False,
-    zero_based: ZeroBased = False,
-    batch_rows: BatchRows = None,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -62,17 +41,7 @@ def predict_command(
     talk = Talk(quiet or output is None, as_json and output is not None)
     check_output(output, force, *SUFFIXES)
     solved = load_model(model)
-    source = scan(
-        files,
-        batch_rows=batch_rows,
-        keep=as_list(keep) or (),
-        missing=missing,
-        unknown=unknown,
-        header=not no_header,
-        zero_based=zero_based,
-        like=solved,
-        format=format,
-    )
+    source = reading.scan(like=solved, keep=as_list(keep) or ())
     with talk.progress("predicting") as progress, PredictionWriter(output, solved, probabilities) as writer:
         for part in source:
             rows = part.rows if part.rows.n_rows else None
@@ -87,20 +56,11 @@ def predict_command(
     talk.result(output=output, rows=source.rows, dropped=source.dropped)
 
 
+@reads("label", *KNOWN)
 def evaluate_command(
     model: Model,
-    files: Files,
-    label: Annotated[
-        str | None, typer.Option(help="The column of true labels; for arrays a number, name or file.")
-    ] = None,
-    weight: Weight = None,
+    reading: Reading,
     report: Annotated[Path | None, typer.Option(help="An HTML page to write, with all curves.")] = None,
-    missing: Missing = "error",
-    unknown: Unknown = "error",
-    format: Format = None,  # noqa: A002
-    no_header: NoHeader = False,
-    zero_based: ZeroBased = False,
-    batch_rows: BatchRows = None,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -110,18 +70,7 @@ def evaluate_command(
     talk = Talk(quiet, as_json)
     check_output(report, force, ".html", ".htm")
     solved = load_model(model)
-    source = scan(
-        files,
-        as_label(label, files),
-        weight=weight,
-        batch_rows=batch_rows,
-        missing=missing,
-        unknown=unknown,
-        header=not no_header,
-        zero_based=zero_based,
-        like=solved,
-        format=format,
-    )
+    source = reading.scan(like=solved)
     evaluation = Evaluation(solved.labels)
     with talk.progress("evaluating") as progress:
         for part in source:
@@ -130,13 +79,13 @@ def evaluate_command(
                 evaluation.add(truth, solved.predict(part.rows), solved.predict_proba(part.rows), part.weights)
             progress(source)
     if not source.rows:
-        raise DataError(f"There is nothing to evaluate in {files[0]}: no rows are left.")
+        raise DataError(f"There is nothing to evaluate in {reading.files[0]}: no rows are left.")
     _print(talk, evaluation)
     if report is not None:
         terms = solved.domain.terms
         facts = {
             "Model": f"{model} ({solved!r})",
-            "Data": ", ".join(files),
+            "Data": ", ".join(reading.files),
             "Learned from": f"{int(solved.domain.rows.sum()):,} rows",
             **({"lambda": said(terms["lambda_"])} if "lambda_" in terms else {"C": said(terms["C"])}),
             "Class weights": str(terms["class_weight"] or "none"),
@@ -144,7 +93,7 @@ def evaluate_command(
             "Rows left out": f"{source.dropped:,}",
             "Evaluated": now(),
         }
-        page = report_page(evaluation, f"{model.name} on {Path(files[0]).name}", facts)
+        page = report_page(evaluation, f"{model.name} on {Path(reading.files[0]).name}", facts)
         write_atomically(report, page.encode())
         talk.out.print(printable(f"written to {report}"), markup=False)
     talk.result(report=report, dropped=source.dropped, **evaluation.summary())

@@ -14,30 +14,12 @@ from rich.live import Live
 from rich.text import Text
 
 from mergesvm.cli.knowing import facts, features_from, has_layout, open_any
-from mergesvm.cli.options import (
-    AsJson,
-    Category,
-    Columns,
-    Debug,
-    Files,
-    Force,
-    Format,
-    Missing,
-    NoHeader,
-    Quiet,
-    Unknown,
-    Weight,
-    Width,
-    ZeroBased,
-    as_categories,
-    as_label,
-    as_list,
-    as_weights,
-)
+from mergesvm.cli.options import AsJson, Debug, Force, Quiet, as_weights
 from mergesvm.cli.picture import KINDS, save_stream_picture
+from mergesvm.cli.reading import Reading, reads
 from mergesvm.cli.talk import Talk, check_output, printable
 from mergesvm.cli.terminal import plot_lines
-from mergesvm.data import Scan, scan
+from mergesvm.data import Scan
 from mergesvm.errors import ParameterError
 from mergesvm.knowledge import Knowledge, Signature
 from mergesvm.models.live import LiveModel
@@ -50,11 +32,9 @@ SLICE_ROWS = 4096
 REFRESH_SECONDS = 0.25
 
 
+@reads(batch_rows=SLICE_ROWS)
 def stream_command(
-    files: Files,
-    label: Annotated[
-        str | None, typer.Option(help="The column of labels; for arrays a number, a name or a file.")
-    ] = None,
+    reading: Reading,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the model of the end, as a model file.")
     ] = None,
@@ -79,17 +59,7 @@ def stream_command(
     features: Annotated[
         str | None, typer.Option(help="A feature map: by name, as fourier:200, or that of a file of plan.")
     ] = None,
-    columns: Columns = None,
-    weight: Weight = None,
-    category: Category = None,
-    missing: Missing = "error",
-    unknown: Unknown = "error",
-    format: Format = None,  # noqa: A002
-    no_header: NoHeader = False,
-    width: Width = None,
-    zero_based: ZeroBased = False,
     every: Annotated[int, typer.Option(min=1, help="Rows for one point of the plot, to begin with.")] = 500,
-    batch_rows: Annotated[int, typer.Option(min=1, help="Rows to read at a time.")] = SLICE_ROWS,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -108,21 +78,7 @@ def stream_command(
     mapping = features_from(features, earlier)
     if earlier is not None and mapping != earlier.features:
         raise ParameterError(f"{begin} was learned with features {earlier.features}. Leave --features out.")
-    source = scan(
-        files,
-        as_label(label, files),
-        as_list(columns),
-        weight,
-        batch_rows,
-        categories=as_categories(category),
-        unknown=unknown,
-        missing=missing,
-        header=not no_header,
-        width=width,
-        zero_based=zero_based,
-        like=earlier or (mapping if has_layout(mapping) else None),
-        format=format,
-    )
+    source = reading.scan(like=earlier or (mapping if has_layout(mapping) else None))
     weights = as_weights(class_weight, None if earlier is None else earlier.signature.labels, source)
     terms = LiveTerms(C, weights, not free_intercept, forgetting, window)
     if earlier is not None:
