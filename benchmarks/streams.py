@@ -88,7 +88,7 @@ def drift(n_rows=1_000_000, width=54):
         knowledge, points, done = ms.learn(X[:3], y[:3]), [], 3
         for stop in np.unique(np.geomspace(100, n_rows, 60).astype(int)):
             if check_every > n_rows:
-                live._next_check = 10**12
+                live._checks.due = 10**12
             live.predict_then_learn(Batch.of(X[done:stop], y[done:stop]))
             knowledge = knowledge + ms.learn(X[done:stop], y[done:stop])
             truth = (

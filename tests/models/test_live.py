@@ -83,7 +83,7 @@ def test_between_checks_the_recursion_alone_keeps_its_digits():
     live = live_model(8, check_every=10**9)
     for start in range(0, len(X), 997):
         live.predict_then_learn(Batch.of(X[start : start + 997], y[start : start + 997]))
-    live._next_check = 10**9
+    live._checks.due = 10**9
     assert live.check() < 1e-10
 
 
@@ -184,7 +184,7 @@ def test_one_row_allocates_nothing():
     X, y = stream(300, 40)
     live = live_model(40)
     live.predict_then_learn(Batch.of(X, y))
-    live._next_check = 10**9
+    live._checks.due = 10**9
     tracemalloc.start()
     for row, label in zip(X[:50], y[:50].tolist(), strict=True):
         live.learn_one(row, label)

@@ -17,7 +17,8 @@ from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_le
 from mergesvm.features import FeatureMap, Identity
 from mergesvm.knowledge import Knowledge, Signature
 from mergesvm.models import LinearModel
-from mergesvm.models.live import Check, LiveModel
+from mergesvm.models.checks import Check
+from mergesvm.models.live import LiveModel
 from mergesvm.models.live_terms import LiveTerms
 from mergesvm.solvers.weighting import given_weights
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,12 @@ from mergesvm.errors import (
     FormError,
     KnowledgeError,
     ParameterError,
-    SolverWarning,
     SubtractionError,
 )
 from mergesvm.knowledge import Knowledge, Signature
 from mergesvm.knowledge.learn import batch_of
 from mergesvm.knowledge.provenance import Origin, now
+from mergesvm.models.checks import Check, Checks
 from mergesvm.models.intake import LARGEST, Intake
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.live_terms import NUMBERS, LiveTerms
@@ -32,30 +31,16 @@ from mergesvm.solvers import ClassMoments, SideMoments, Solution, class_moments,
 from mergesvm.solvers.recursive import Recursion
 from mergesvm.solvers.soundness import check_sound
 
-NOTICEABLE = 1e-6
-"""Coefficients that have drifted by more than this share are worth a warning."""
-
 TRUSTED = 1e-10
 """Coefficients that rounding may have changed by more than this share are computed afresh before they are shown."""
 
 FEW = 8
 """Up to so many rows are learned one by one."""
 
-MOST_CHECKS = 1000
-"""Of so many checks the outcome is kept."""
-
 NONE = np.empty(0, dtype=np.int64)
 """Where no predictions are wanted."""
 
 NO_NUMBERS = "The row contains NaN, infinity or a value too large to be squared. Remove or impute such values."
-
-
-@dataclass(frozen=True)
-class Check:
-    """How far the coefficients were from a fresh factorisation, as a share of the largest, after so many rows."""
-
-    rows: int
-    drift: float
 
 
 class LiveModel:
@@ -74,8 +59,6 @@ class LiveModel:
     Attributes
     ----------
     rows_seen : int
-    checks : list of Check
-        The last 1,000 comparisons with a fresh factorisation.
 
     Examples
     --------
@@ -96,9 +79,8 @@ class LiveModel:
             signature = replace(signature, class_weights=weights)
         self.terms = terms
         self.rows_seen = 0
-        self.checks: list[Check] = []
+        self._checks = Checks(terms.check_every, signature.width)
         self._intake = Intake(signature, terms.class_weight)
-        self._next_check = max(2 * signature.width, FEW)
         self._behind = 0
         self._truth = Truth(Knowledge.zero(signature), terms.forgetting)
         self._recursion = Recursion(
@@ -127,7 +109,7 @@ class LiveModel:
             live._add_class(label)
         live._truth.known, live.rows_seen = knowledge, int(knowledge.rows.sum())
         live._recursion.rows[:], live._recursion.stale = knowledge.rows, True
-        live._schedule()
+        live._checks.schedule(live.rows_seen)
         return live
 
     @property
@@ -245,7 +227,8 @@ class LiveModel:
             return
         recursion.fade(n_rows)
         if self.terms.window:
-            recursion.hold(*part)
+            recursion.window.push(*part)
+            recursion.recount()
         else:
             recursion.count(part.codes)
             if n_rows >= truth.free or self.terms.forgetting != 1:
@@ -266,7 +249,7 @@ class LiveModel:
         while at < n_rows:
             if recursion.stale:
                 recursion.restart(*self._known())
-            room = self._next_check - self.rows_seen
+            room = self._checks.due - self.rows_seen
             stop = min(n_rows, at + max(1, room if held else min(room, truth.free)))
             these = part if stop - at == n_rows else part.cut(at, stop)
             try:
@@ -294,7 +277,7 @@ class LiveModel:
             check_sound(self._truth.known)  # an error for rows that had never been there
 
     def _leave_window(self, batch: Batch) -> None:
-        rows, codes, weights = self._recursion.as_given()
+        rows, codes, weights = self._recursion.window.held()
         kept = np.ones(len(rows), dtype=bool)
         # A map rounds rows differently by their place in a block.
         near = 100 * np.finfo(self.signature.features.dtype).eps if self.signature.mapped else 0.0
@@ -309,7 +292,8 @@ class LiveModel:
                         f"{len(rows):,} rows in the window. Nothing was taken back."
                     )
                 kept[found[distance[found].argmin()]] = False
-        self._recursion.set_held(rows[kept], codes[kept], weights[kept])
+        self._recursion.window.put(rows[kept], codes[kept], weights[kept])
+        self._recursion.recount()
 
     def _add_class(self, label: Label) -> int:
         self._recursion.add_class(self._intake.add(label))
@@ -320,32 +304,22 @@ class LiveModel:
 
     def _count(self, n_rows: int) -> None:
         self.rows_seen += n_rows
-        if self.rows_seen >= self._next_check:
+        if self.rows_seen >= self._checks.due:
             if not self._behind and not self._recursion.stale:
                 self.check()
-            self._schedule()
+            self._checks.schedule(self.rows_seen)
 
-    def _schedule(self) -> None:
-        # Early rows change most, and rounding with them: checks begin soon and grow rarer.
-        self._next_check = self.rows_seen + max(FEW, min(self.terms.check_every, self.rows_seen))
+    @property
+    def checks(self) -> list[Check]:
+        """The last 1,000 comparisons with a fresh factorisation."""
+        return self._checks.made
 
     def check(self) -> float:
         """Compare the coefficients with a fresh factorisation, and repair them; returns how far they had drifted."""
-        recursion = self._recursion
-        before, expected = recursion.planes()[0], recursion.loss > TRUSTED
-        recursion.restart(*self._known())
-        fresh = recursion.planes()[0]
-        size = float(np.abs(fresh).max(initial=0.0))
-        drift = float(np.abs(before - fresh).max(initial=0.0)) / size if size > 0 else 0.0
-        self.checks = [*self.checks[-MOST_CHECKS + 1 :], Check(self.rows_seen, drift)]
-        if drift > NOTICEABLE and not expected:  # what is expected is repaired before anyone sees it
-            warnings.warn(
-                f"After {self.rows_seen:,} rows the coefficients had drifted by {drift:.0e} of the largest, and were "
-                f"repaired by a fresh factorisation. A smaller C, scaled features or a smaller check_every avoid this.",
-                SolverWarning,
-                stacklevel=2,
-            )
-        return drift
+        before = self._recursion.planes()[0]
+        expected = self._recursion.loss > TRUSTED  # then they would have been repaired before anyone saw them
+        self._recursion.restart(*self._known())
+        return self._checks.note(self.rows_seen, before, self._recursion.planes()[0], expected)
 
     def _settle(self) -> None:
         """Bring the coefficients up to date, if something waits for it, or rounding may show."""

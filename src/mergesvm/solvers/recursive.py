@@ -14,16 +14,17 @@ from mergesvm.knowledge import Knowledge
 from mergesvm.knowledge.loading import numba_is_loaded
 from mergesvm.solvers.factor import EPSILON, small_blas
 from mergesvm.solvers.normal import NormalEquations, Vector
+from mergesvm.solvers.window import Held, Window
 
 DEPTH, GROUP = 8, 4
 """How many changes wait to be written into the inverse, and to a multiple of what the width is filled up."""
 
-LINES, SCALARS, WHOLE = 6, 3, 4
+LINES, SCALARS, WHOLE = 6, 3, 2
 """The sizes of ``vectors``, ``scalars`` and ``whole``, whose places the compiled kernels name."""
 
 ANCHOR, MEAN, PULL, RIDGE = 0, 1, 2, 5
 COUNT, SCALE, LOSS = range(3)
-FILLED, CURSOR, OLDEST, HELD = range(4)
+FILLED, CURSOR = range(2)
 
 LEAST = 1e-9
 """Of rows that are taken back at least this share has to remain, or the rest is computed afresh."""
@@ -68,8 +69,7 @@ class Recursion:
     rows : array of int, shape (classes,)
     factors : array of shape (classes,)
         Class weights.
-    ring, ring_codes, ring_weights : arrays
-        The rows in the window, in a ring.
+    window : Window
     """
 
     def __init__(
@@ -84,8 +84,7 @@ class Recursion:
         self.coefs = np.zeros((0, -(-width // GROUP) * GROUP))
         self.target_means, self.factors, self._scores = np.zeros(0), np.zeros(0), np.zeros(0)
         self.rows = np.zeros(0, dtype=np.int64)
-        self.ring = np.zeros((window, width))
-        self.ring_codes, self.ring_weights = np.zeros(window, dtype=np.int64), np.zeros(window)
+        self.window = Window(window, width)
         self.whole = np.zeros(WHOLE, dtype=np.int64)
         self.vectors = np.zeros((LINES, self.coefs.shape[1]))
         self.vectors[RIDGE], self.vectors[RIDGE, :width] = np.inf, 1 / C
@@ -166,9 +165,7 @@ class Recursion:
             self.rows,
             self.scalars,
             self.whole,
-            self.ring,
-            self.ring_codes,
-            self.ring_weights,
+            *self.window.arrays,
             self._scores,
         )
 
@@ -276,8 +273,8 @@ class Recursion:
         self._reset()
         self.stale, self._equations = True, equations
         self.rows[:] = 0
-        if len(self.ring):
-            self.rows += np.bincount(self.as_given()[1], minlength=len(self.rows))
+        if len(self.window):
+            self.count(self.window.held()[1])
         else:
             self.rows[places] = knowledge.rows
         self._solve()
@@ -314,42 +311,26 @@ class Recursion:
 
     def remember(self) -> tuple[Any, ...]:
         """What :meth:`go_back` needs: all that cannot be computed afresh."""
-        return self.as_given(), self.rows.copy(), self.vectors[RIDGE].copy(), int(self.whole[CURSOR])
+        return self.window.held(), self.rows.copy(), self.vectors[RIDGE].copy(), int(self.whole[CURSOR])
 
     def go_back(self, memory: tuple[Any, ...]) -> None:
         """Make everything undone since it was remembered; coefficients wait for :meth:`restart`."""
         held, rows, self.vectors[RIDGE], self.whole[CURSOR] = memory
-        self.set_held(*held)
+        self.window.put(*held)
         self.rows[:] = 0
         self.rows[: len(rows)] = rows
-
-    def held(self) -> tuple[Vector, NDArray[np.int64], Vector]:
-        """The rows in the window, the oldest first, with the places of their classes and the weights they have now."""
-        rows, codes, weights = self.as_given()
-        return rows, codes, weights * self.forgetting ** np.arange(len(rows) - 1, -1, -1.0)
-
-    def hold(self, block: Vector, codes: NDArray[np.int64], weights: Vector) -> None:
-        """Put rows into the window; everything else waits for :meth:`restart`."""
-        rows, places, given = (
-            np.concatenate(pair)[-len(self.ring) :]
-            for pair in zip(self.as_given(), (block, codes, weights), strict=True)
-        )
-        self.set_held(rows, places, given)
-
-    def set_held(self, rows: Vector, codes: NDArray[np.int64], weights: Vector) -> None:
-        """Let these be the rows in the window, with the weights with which they came."""
-        number = len(rows)
-        self.ring[:number], self.ring_codes[:number], self.ring_weights[:number] = rows, codes, weights
-        self.whole[OLDEST], self.whole[HELD] = 0, number
-        if len(self.ring):
-            self.rows[:] = np.bincount(codes, minlength=len(self.rows))
         self.stale = True
 
-    def as_given(self) -> tuple[Vector, NDArray[np.int64], Vector]:
-        """The rows in the window, the oldest first, with the weights with which they came."""
-        number = int(self.whole[HELD])
-        order = (int(self.whole[OLDEST]) + np.arange(number)) % max(1, len(self.ring))
-        return self.ring[order], self.ring_codes[order], self.ring_weights[order]
+    def held(self) -> Held:
+        """The rows in the window, the oldest first, with the weights that they have now."""
+        rows, codes, weights = self.window.held()
+        return rows, codes, weights * self.forgetting ** np.arange(len(rows) - 1, -1, -1.0)
+
+    def recount(self) -> None:
+        """Count the rows in the window, which have changed; everything else waits for :meth:`restart`."""
+        self.rows[:] = 0
+        self.count(self.window.held()[1])
+        self.stale = True
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # What comes from a file that is mapped into memory may be read-only, and everything here is written in place.

@@ -25,8 +25,11 @@ ANCHOR, MEAN, PULL, NEAR, GAIN, RIDGE = range(6)
 COUNT, SCALE, LOSS = range(3)
 """The places of ``scalars``."""
 
-FILLED, CURSOR, OLDEST, HELD = range(4)
+FILLED, CURSOR = range(2)
 """The places of ``whole``."""
+
+OLDEST, HELD = range(2)
+"""The places of ``ring_state``."""
 
 DONE, REFUSED, LOST = range(3)
 """What became of a row: it was taken; it was not finite; or the inverse has to be computed afresh."""
@@ -281,6 +284,7 @@ def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
     ring,
     ring_codes,
     ring_weights,
+    ring_state,
     scores,
     predicted,
 ):
@@ -315,17 +319,17 @@ def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
             )
         rows[code] += 1
         if window > 0:
-            at = (whole[OLDEST] + whole[HELD]) % window
-            if whole[HELD] == window:
+            at = (ring_state[OLDEST] + ring_state[HELD]) % window
+            if ring_state[HELD] == window:
                 old, gone = ring_codes[at], ring_weights[at] * faded * factors[ring_codes[at]]
                 if gone > 0 and status == DONE:
                     status = change_row(
                         ring[at], old, -gone, inverse, waiting, signs, coefs, vectors, target_means, scalars, whole
                     )
                 rows[old] -= 1
-                whole[OLDEST] = (at + 1) % window
+                ring_state[OLDEST] = (at + 1) % window
             else:
-                whole[HELD] += 1
+                ring_state[HELD] += 1
             ring[at] = row
             ring_codes[at] = code
             ring_weights[at] = weight
