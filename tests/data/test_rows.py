@@ -132,3 +132,19 @@ def test_rows_are_never_changed():
         k = ms.learn(X, LABELS, np.full(700, 0.5))
         ms.solve(k).predict(X)
         assert ((before != X).nnz == 0) if sparse.issparse(X) else np.array_equal(X, before)
+
+
+def test_a_sparse_array_that_points_outside_of_itself_is_refused():
+    for place, column in ((3, 10**6), (0, 60), (5, -1)):
+        X = sparse.random_array((120, 60), density=0.1, format="csr", rng=0)
+        X.indices[place] = column
+        row = int(np.searchsorted(X.indptr, place, side="right")) - 1
+        with pytest.raises(ms.errors.DataError, match=f"row {row} has a value in column {column}, and there are 60"):
+            ms.learn(X, [0, 1] * 60)
+        with pytest.raises(ms.errors.DataError, match="broken sparse array"):
+            ms.PegasosSVC().fit(X, [0, 1] * 60)
+    for starts in ([0, 3, 2, 4], [1, 2, 3, 4], [0, 2, 3, 9]):
+        X = sparse.csr_array((np.ones(4), np.array([0, 1, 2, 3]), np.array([0, 2, 3, 4])), shape=(3, 5))
+        X.indptr = np.array(starts)
+        with pytest.raises(ms.errors.DataError, match="indptr does not run"):
+            ms.learn(X, [0, 1, 0])

@@ -437,3 +437,41 @@ def test_the_usual_fit_is_silent(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         PegasosSVC().fit(*data)
+
+
+def test_rows_too_large_for_float32_are_an_error_and_not_a_bad_model():
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(300, 5)), generator.integers(0, 3, 300)
+    for size in (1e19, 1e25, 1e37):
+        with pytest.raises(ms.errors.DataError, match="too large for steps"):
+            ms.PegasosSVC(n_iter=2000).fit((X * size).astype(np.float32), y)
+
+
+def test_a_start_on_other_columns_is_refused():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    machine = ms.MergeSVC(multiclass="ovo").fit(X, y)
+    with pytest.raises(ms.errors.SignatureError, match="column 0 is 'sepal length"):
+        ms.PegasosSVC(n_iter=10).fit(X[X.columns[::-1]], y, initial=machine)
+
+
+def test_weights_of_classes_that_are_not_there_are_checked_and_not_kept(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    for machine in (ms.PegasosSVC(n_iter=10), ms.MergeSVC()):
+        machine.set_params(class_weight={0: 1.0, 1: 1.0, 2: 1.0, 9: np.nan})
+        with pytest.raises(ms.errors.ParameterError, match="The weight of class 9"):
+            machine.fit(X, y)
+        machine.set_params(class_weight={0: 1.0, 1: 2.0, 2: 1.0, (3, 4): 1.0}).fit(X, y)
+        machine.model_.save(tmp_path / "model.msvm")
+        assert ms.load_model(tmp_path / "model.msvm").domain.terms["class_weight"] == {0: 1.0, 1: 2.0, 2: 1.0}
+        (tmp_path / "model.msvm").unlink()
+
+
+def test_bounds_are_said():
+    X, y = load_iris(return_X_y=True)
+    for parameters, match in [
+        ({"alpha": -1}, "alpha has to be a number from 1e-30 to"),
+        ({"lambda_": 1e31}, "lambda_ has to be a number from 1e-30 to"),
+        ({"batch_size": 10**11}, "batch_size has to be a whole number from 1 to 16,777,216"),
+    ]:
+        with pytest.raises(ms.errors.ParameterError, match=match):
+            ms.PegasosSVC(**parameters).fit(X, y)

@@ -188,7 +188,7 @@ def test_pixels_are_used_where_they_lie():
         assert machine.predict(X).tolist() == pixels.predict(X).tolist()
     assert pool_of(X[:, ::2], [0, 1] * 3).matrix.flags.c_contiguous
     assert pool_of(X.astype(np.float16), [0, 1] * 3).matrix.dtype == np.float64
-    assert pool_of(X > 3, [0, 1] * 3).matrix.dtype == np.float64
+    assert pool_of(X > 3, [0, 1] * 3).matrix.dtype == np.uint8
     values = sparse.csr_array(X.astype(np.float64))
     assert np.shares_memory(pool_of(values, [0, 1] * 3).parts[0], values.data)
 

@@ -58,7 +58,8 @@ class PaperData:
     def _read(self, folder: Path) -> tuple[NDArray[Any], NDArray[Any]]:
         if not list(folder.glob(self.files)):
             raise MissingFileError(
-                f"{self.title} is not in {folder}: there is no {self.files}. Leave --data out to fetch it from OpenML."
+                f"{self.title} is not in {folder}: there is no {self.files}. Without --data, and without "
+                f"{FOLDER_VARIABLE} in the environment, it is fetched from OpenML."
             )
         slices = list(scan(str(folder / self.files), label=self.label))
         X = np.concatenate([part.rows.block(0, part.rows.n_rows) for part in slices])

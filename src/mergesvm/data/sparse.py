@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mergesvm.data.rows import Rows
+from mergesvm.errors import DataError
 
 DENSE = 0.2
 """Rows of which more than this share is stored are faster multiplied as dense blocks; see benchmarks/crossovers.py."""
@@ -26,6 +27,21 @@ class SparseRows(Rows):
         if self.matrix.dtype.char in "eg":  # half and extended precision, which the kernels do not take
             self.matrix = self.matrix.astype(np.float64)
         self.n_rows, self.width = matrix.shape
+        self._check_places()
+
+    def _check_places(self) -> None:
+        """Raise an error for places outside of the matrix, which compiled code would follow anywhere."""
+        starts, columns = self.matrix.indptr, self.matrix.indices
+        if starts[0] != 0 or starts[-1] > min(len(columns), len(self.matrix.data)) or (np.diff(starts) < 0).any():
+            raise DataError("Input X is a broken sparse array: its indptr does not run from 0 on to its values.")
+        columns = columns[: starts[-1]]
+        if len(columns) and not (columns.min() >= 0 and columns.max() < self.width):
+            at = int(np.argmax((columns < 0) | (columns >= self.width)))
+            row = int(np.searchsorted(starts, at, side="right")) - 1
+            raise DataError(
+                f"Input X is a broken sparse array: row {row} has a value in column {columns[at]}, and there are "
+                f"{self.width} columns."
+            )
 
     @classmethod
     def of(cls, matrix: Any) -> Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from mergesvm.features import FeatureMap
 from mergesvm.models import LinearModel, PairwiseModel, Planes
 from mergesvm.models.pegasos import Pegasos, train_pegasos
 from mergesvm.models.pegasos_terms import PegasosTerms
-from mergesvm.solvers.schedule import Schedule
+from mergesvm.solvers.schedule import LEAST, MOST, Schedule
 
 
 class PegasosSVC(Face):
@@ -35,7 +36,8 @@ class PegasosSVC(Face):
     lambda_ : float
         Weight of the coefficients against the mean loss of a row; in terms of the C of other machines 1 / (C rows).
     n_iter : int
-        Steps in each problem, for :meth:`fit` and for each :meth:`partial_fit`.
+        Steps in each problem, for :meth:`fit` and for each :meth:`partial_fit`: several times 1 / ``lambda_``, where
+        the optimum is wanted.
     multiclass : {"ovo", "ovr"}
         One-vs-one by vote, or one-vs-rest.
     alpha : float, optional
@@ -64,7 +66,8 @@ class PegasosSVC(Face):
         Seed of the draws, and of a map that is given by name. With the same seed, results are the same on any number of
         threads. None for another seed every time.
     precision : {"float64", "float32"}, optional
-        Of the coefficients while they are learned: by default float32 where rows are float32 or small whole numbers.
+        Of the coefficients while they are learned: by default float32 where rows are float32 or small whole numbers,
+        which serves for tens of millions of steps.
     n_jobs : int, optional
         Number of threads; one a core by default.
 
@@ -140,8 +143,9 @@ class PegasosSVC(Face):
         ----------
         X, y : rows and their labels
         initial : MergeSVC, LinearModel or PairwiseModel, optional
-            Fitted on the same classes, features and scheme: steps begin at its planes, and are as small from the first
-            on as suits good planes. A few thousand then do what takes two or three times as many from zero.
+            Fitted on the same classes, features and scheme: steps begin at its planes. One to ten thousand then do what
+            takes two or three times as many from zero. The first few hundred make good planes worse, and after many
+            it no longer matters where they began.
         """
         with input_kept_on_failure(self):
             terms = self._terms().check()
@@ -206,8 +210,8 @@ class PegasosSVC(Face):
         return self._learned.steps
 
     def _terms(self) -> PegasosTerms:
-        if self.alpha is not None:
-            Schedule(self.alpha).check()
+        if self.alpha is not None and not (isinstance(self.alpha, Real) and LEAST <= self.alpha <= MOST):
+            raise ParameterError(f"alpha has to be a number from {LEAST:g} to {MOST:g}, not {self.alpha!r}.")
         schedule = Schedule(
             self.lambda_ if self.alpha is None else self.alpha,
             self.n_iter,

@@ -20,6 +20,7 @@ from mergesvm.models.planes import SOLVERS, Domain, Planes
 from mergesvm.models.votes import TIE_RULES
 from mergesvm.solvers import ClassMoments, SideMoments, Solution
 from mergesvm.solvers.schedule import Schedule
+from mergesvm.solvers.weighting import SCHEMES
 
 KIND = "model"
 
@@ -81,7 +82,10 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | PairwiseModel:
     )
     content.done()
     solver = header.text("solver", *SOLVERS)
-    domain = Domain(labels, anchor, signature, rows, read_provenance(header), _terms(header, solver))
+    terms = _terms(header, solver)
+    if in_pairs and terms["multiclass"] != "ovo":
+        header.refuse("has a pairwise model that was solved one-vs-rest")
+    domain = Domain(labels, anchor, signature, rows, read_provenance(header), terms)
     solution = Solution(coefs, offsets, (solver,))
     for array in arrays.values():
         array.flags.writeable = False
@@ -97,9 +101,13 @@ def _terms(header: Header, solver: str) -> dict[str, Any]:
         header.refuse("has not one set of terms")
     terms = parts[0]
     weights = terms.take("class_weight", str, list, type(None))
+    if isinstance(weights, str):
+        weights = terms.text("class_weight", *SCHEMES)
     if isinstance(weights, list):
         pairs = terms.parts("class_weight")
         weights = {pair.take("class", str, int, float, bool): pair.number("weight") for pair in pairs}
+        if len(weights) < len(pairs) or any(weight < 0 for weight in weights.values()):
+            terms.refuse("weighs a class twice, or by less than nothing")
     common = {"class_weight": weights, "multiclass": terms.text("multiclass", "ovr", "ovo")}
     if solver == "pegasos":
         return _steps(terms) | common
@@ -125,7 +133,7 @@ def _steps(terms: Header) -> dict[str, Any]:
     try:
         return asdict(schedule.check())
     except ParameterError as error:
-        terms.refuse(f"has terms that cannot be: {error}")
+        terms.refuse(f"has terms that cannot be: {str(error).rstrip('.')}")
 
 
 def _side_moments(content: Content, problems: int, several: bool) -> SideMoments:

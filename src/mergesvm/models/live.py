@@ -30,6 +30,7 @@ from mergesvm.models.truth import Part, Truth
 from mergesvm.solvers import ClassMoments, SideMoments, Solution, class_moments, one_vs_rest, side_moments
 from mergesvm.solvers.recursive import Recursion
 from mergesvm.solvers.soundness import check_sound
+from mergesvm.solvers.weighting import known_weights
 
 TRUSTED = 1e-10
 """Coefficients that rounding may have changed by more than this share are computed afresh before they are shown."""
@@ -367,7 +368,7 @@ class LiveModel:
             self._truth.known.provenance,
             {
                 "C": float(terms.C),
-                "class_weight": dict(terms.class_weight) if terms.class_weight else None,
+                "class_weight": known_weights(terms.class_weight, [label for label, _ in alive]) or None,
                 "multiclass": "ovr",
                 "standardize": False,
                 "penalize_intercept": terms.penalize_intercept,

@@ -123,7 +123,7 @@ def train_pegasos(
             f"No steps were made: all rows are of class {labels.classes[0]!r}, and steps need rows of both sides of a "
             f"problem to draw from. Collect rows of more classes before fitting them.",
             SolverWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
     ended = take_steps(pool, list(problems.values()), [walks[key] for key in problems], terms.schedule, engine)
     walks |= dict(zip(problems, ended, strict=True))
@@ -158,9 +158,10 @@ def _walks(keys: list[Key], start: Walk, seeds: Seeds, before: Pegasos | None) -
 def _problem(key: Key, present: tuple[Label, ...], pool: Pool, terms: PegasosTerms) -> Side | None:
     """The binary problem as it is in these rows; None if they lie on one side only."""
     if len(key) == 2:
-        if not set(key) <= set(present):
+        try:
+            classes = tuple(present.index(label) for label in key)
+        except ValueError:
             return None
-        classes = tuple(present.index(label) for label in key)
         signs = np.zeros(len(present))
         signs[list(classes)] = -1.0, 1.0
     else:
@@ -188,6 +189,13 @@ def _check_initial(initial: Planes, signature: Signature, classes: tuple[Label, 
             f"initial is a model of {initial.signature.inputs} columns with features {initial.signature.features}, but "
             f"X has {signature.inputs} with features {signature.features}. Give it the features_ of initial."
         )
+    named = zip(initial.signature.names or (), signature.names or (), strict=False)
+    for place, (theirs, ours) in enumerate(named):
+        if theirs != ours:
+            raise SignatureError(
+                f"initial is a model of other columns: column {place} is {theirs!r} there and {ours!r} in X. Give X "
+                f"the columns of initial, in their order."
+            )
     if len(classes) > 2 and isinstance(initial, PairwiseModel) != (terms.multiclass == "ovo"):
         scheme = "one-vs-one" if isinstance(initial, PairwiseModel) else "one-vs-rest"
         raise SignatureError(f"initial is a {scheme} model. Solve it with multiclass={terms.multiclass!r}.")
@@ -210,7 +218,7 @@ def _model(
     counts = np.array([rows[label] for label in classes], dtype=np.int64)
     planes = np.array([walk.plane for walk in walks.values()])
     bias = next(walk.bias for walk in walks.values())
-    domain = Domain(classes, np.zeros(pool.width), signature, counts, (), terms.written(bias))
+    domain = Domain(classes, np.zeros(pool.width), signature, counts, (), terms.written(bias, classes))
     solution = Solution(planes[:, :-1].copy(), planes[:, -1].copy(), ("pegasos",))
     at = [classes.index(label) for label in present]
     old = None if before is None else before.model

@@ -61,7 +61,11 @@ def side_scores(
 
     Every row is scored on the planes in which its class takes part. Of classes that the pool lacks nothing is said.
     """
-    takes = [[(problem, side.index(c)) for problem, side in enumerate(sides) if c in side] for c in at]
+    parts: dict[int, list[tuple[int, int]]] = {}
+    for problem, pair in enumerate(sides):
+        for side, c in enumerate(pair):
+            parts.setdefault(c, []).append((problem, side))
+    takes = [parts.get(c, []) for c in at]
     spreads = _spreads(pool, planes, [[problem for problem, _ in taken] for taken in takes], False, engine)
     means, scatters, counts = (np.zeros((len(sides), 2)) for _ in range(3))
     for taken, spread in zip(takes, spreads, strict=True):

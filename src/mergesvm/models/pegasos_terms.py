@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
 from mergesvm.models.votes import TIE_RULES
 from mergesvm.solvers.schedule import Schedule
-from mergesvm.solvers.weighting import check_scheme
+from mergesvm.solvers.weighting import check_scheme, known_weights
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ class PegasosTerms:
             raise ParameterError(f"precision has to be 'float64', 'float32' or None, not {self.precision!r}.")
         return replace(self, schedule=self.schedule.check())
 
-    def written(self, bias: float) -> dict[str, Any]:
-        """As a model keeps them, with the scale of the intercept that was used."""
-        weights = dict(self.class_weight) if isinstance(self.class_weight, Mapping) else self.class_weight
+    def written(self, bias: float, classes: Iterable[Label]) -> dict[str, Any]:
+        """As a model of these classes keeps them, with the scale of the intercept that was used."""
+        weights = known_weights(self.class_weight, classes)
         schedule = replace(self.schedule, intercept_scaling=bias or None)
         return {**asdict(schedule), "class_weight": weights, "multiclass": self.multiclass}

@@ -17,7 +17,7 @@ from mergesvm.models.votes import TIE_RULES
 from mergesvm.solvers import class_moments, one_vs_one, one_vs_rest, side_moments, solve_problems
 from mergesvm.solvers.factor import small_blas
 from mergesvm.solvers.soundness import check_sound
-from mergesvm.solvers.weighting import check_scheme
+from mergesvm.solvers.weighting import check_scheme, known_weights
 
 SMALLEST_C = 1e-300
 
@@ -86,7 +86,7 @@ def solve(
         domain = Domain.of(
             knowledge,
             C=float(C),
-            class_weight=dict(class_weight) if isinstance(class_weight, Mapping) else class_weight,
+            class_weight=known_weights(class_weight, knowledge.labels),
             multiclass=multiclass,
             standardize=bool(standardize),
             penalize_intercept=bool(penalize_intercept),

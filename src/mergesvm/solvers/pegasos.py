@@ -184,7 +184,7 @@ class _Going:
         self.whole = np.array([walk.steps, walk.drawn, 0], dtype=np.int64)
         self.reals = np.array([self.start.factor, self.start.square, 0.0])
         self.pool, self.parts = pool, pool.parts
-        self.weights = problem.weights.astype(self.v.dtype)
+        self.problem = problem
         self.span = _span(pool, problem.present)
         self.count = int(self.span[0])
         # By duality lambda w.w <= mean of omega at the solution, which is 1 where rows are not weighted.
@@ -199,7 +199,7 @@ class _Going:
             self.pool.codes,
             self.span,
             np.uint64(self.start.seed),
-            self.weights,
+            self.problem.weights.astype(self.v.dtype),
             real(self.start.bias),
             schedule.lambda_,
             schedule.batch_size,

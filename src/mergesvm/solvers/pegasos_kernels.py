@@ -188,7 +188,7 @@ def walk(  # type: ignore[no-untyped-def] # pragma: no cover
     weights : array of shape (classes,)
         The weight of each class, times its sign.
     bias : v.dtype
-        1 for an intercept, the coefficient of a constant feature; else 0.
+        The value of a constant feature, whose coefficient makes the intercept; 0 for none.
     batch : int
         How many rows a step draws.
     radius : float
@@ -221,6 +221,8 @@ def walk(  # type: ignore[no-untyped-def] # pragma: no cover
             row, weight = waiting[drawn & RING], signed[drawn & RING]
             drawn += uint64(1)
             score = dot(rows, row, v) + bias * v[end]
+            if not abs(score) < np.inf:  # np.isfinite is folded away where sums may change their order
+                v[end] = np.nan  # no margin can be told from it: the walk ends in an error
             if (score if weight > 0 else -score) < margin:
                 violators[found] = row
                 shares[found] = weight

@@ -137,8 +137,11 @@ def _matrix(rows: Rows) -> Any:
         # However much is stored, a row of CSR is as fast to reach as a dense one.
         matrix = (rows.rows if isinstance(rows, DensifiedRows) else rows).block(0, rows.n_rows)
         return matrix if matrix.dtype in map(np.dtype, KEPT) else matrix.astype(np.float64)
-    if isinstance(rows, DenseRows) and rows.array.dtype in map(np.dtype, KEPT):
-        return np.ascontiguousarray(rows.array)
+    if isinstance(rows, DenseRows):
+        # Truths are bytes already.
+        array = rows.array.view(np.uint8) if rows.array.dtype == bool else rows.array
+        if array.dtype in map(np.dtype, KEPT):
+            return np.ascontiguousarray(array)
     matrix = np.empty((rows.n_rows, rows.width))
     for start, stop in rows.blocks():
         matrix[start:stop] = rows.block(start, stop)

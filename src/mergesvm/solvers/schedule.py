@@ -10,8 +10,14 @@ import numpy as np
 
 from mergesvm.errors import ParameterError
 
-MOST_STEPS = 2**53
+MOST_STEPS = 2**53 - 1
 """So many steps a float64 can count."""
+
+MOST_DRAWN = 2**24
+"""A step draws at most so many rows: their numbers are kept in memory, on every thread."""
+
+LEAST, MOST = 1e-30, 1e30
+"""Between which lambda, and the scale of the intercept, have to be."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ class Schedule:
     >>> Schedule(lambda_=0).check()
     Traceback (most recent call last):
     ...
-    mergesvm.errors.ParameterError: lambda_ has to be a positive number, not 0.
+    mergesvm.errors.ParameterError: lambda_ has to be a number from 1e-30 to 1e+30, not 0.
     """
 
     lambda_: float = 1e-4
@@ -55,15 +61,17 @@ class Schedule:
 
     def check(self) -> Schedule:
         """The schedule as plain numbers, or an error that names what cannot be."""
-        if not _is(self.lambda_, Real) or not 1e-30 <= self.lambda_ <= 1e30:
-            raise ParameterError(f"lambda_ has to be a positive number, not {self.lambda_!r}.")
-        for name in ("n_iter", "batch_size"):
+        if not _is(self.lambda_, Real) or not LEAST <= self.lambda_ <= MOST:
+            raise ParameterError(f"lambda_ has to be a number from {LEAST:g} to {MOST:g}, not {self.lambda_!r}.")
+        for name, most in (("n_iter", MOST_STEPS), ("batch_size", MOST_DRAWN)):
             value = getattr(self, name)
-            if not _is(value, Integral) or not 1 <= value < MOST_STEPS:
-                raise ParameterError(f"{name} has to be a whole number of at least 1, not {value!r}.")
+            if not _is(value, Integral) or not 1 <= value <= most:
+                raise ParameterError(f"{name} has to be a whole number from 1 to {most:,}, not {value!r}.")
         scaling = self.intercept_scaling
-        if scaling is not None and (not _is(scaling, Real) or not 1e-30 <= scaling <= 1e30):
-            raise ParameterError(f"intercept_scaling has to be a positive number, or None, not {scaling!r}.")
+        if scaling is not None and (not _is(scaling, Real) or not LEAST <= scaling <= MOST):
+            raise ParameterError(
+                f"intercept_scaling has to be a number from {LEAST:g} to {MOST:g}, or None, not {scaling!r}."
+            )
         if not isinstance(self.average, (Real, np.bool_)) or not 0 <= self.average <= 1:
             raise ParameterError(
                 f"average has to be the share of the steps that is averaged, from 0 (none) to 1 (all), not "

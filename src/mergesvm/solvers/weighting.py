@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -57,18 +57,26 @@ def given_weights(class_weight: Mapping[Any, float], labels: tuple[Label, ...]) 
             f"Classes: {', '.join(map(repr, labels))}."
         )
     try:
-        weights = np.array([float(class_weight.get(label, 1.0)) for label in labels])
+        given = {label: float(weight) for label, weight in class_weight.items()}
     except (TypeError, ValueError):
         raise ParameterError(
             f"class_weight has to give a number for every class, not {dict(class_weight)!r}."
         ) from None
-    bad = ~((weights >= 0) & (weights < np.inf))
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise ParameterError(
-            f"The weight of class {labels[at]!r} has to be finite and not negative, not {weights[at]}."
-        )
-    return weights
+    for label, weight in given.items():
+        if not 0 <= weight < np.inf:
+            raise ParameterError(f"The weight of class {label!r} has to be finite and not negative, not {weight}.")
+    return np.array([given.get(label, 1.0) for label in labels])
+
+
+def known_weights(class_weight: Mapping[Any, float] | str | None, labels: Iterable[Label]) -> Any:
+    """Class weights as models keep them: a scheme, or a dict of those classes that are there.
+
+    >>> known_weights({"spam": 5.0, "never": 2.0}, ("ham", "spam"))
+    {'spam': 5.0}
+    """
+    if not isinstance(class_weight, Mapping):
+        return class_weight
+    return {label: float(class_weight[label]) for label in labels if label in class_weight}
 
 
 def check_scheme(class_weight: Any) -> None:
