@@ -394,6 +394,17 @@ def test_what_is_no_row_of_numbers_is_refused():
     assert live.labels == [1, 2]
 
 
+def test_a_row_that_weighs_nothing_is_looked_at_as_well():
+    for terms in ({}, {"window": 4}, {"forgetting": 0.9}):
+        live = live_model(2, class_weight={1: 0.0}, **terms)
+        for label in (0, 1, 2):
+            live.learn_one([1.0, label], label)
+            with pytest.raises(ms.errors.DataError, match="contains NaN"):
+                live.learn_one([np.nan, 0.0], label)
+        assert live.knowledge().rows.sum() == 3
+        assert np.isfinite(live.model().coef_).all()
+
+
 def test_rows_leave_a_window_however_they_came_through_a_map():
     X, y = stream(60, 4)
     plan = ms.features.Fourier(20).freeze(X)

@@ -16,9 +16,6 @@ DEPTH = 8
 GROUP = 4
 """The width is filled up to a multiple of this."""
 
-STRIP = 256
-"""Changes are written so many columns at a time, so that those that wait stay in the cache."""
-
 ANCHOR, MEAN, PULL, NEAR, GAIN, RIDGE = range(6)
 """The lines of ``vectors``: a point among the rows, their mean from there on, ..."""
 
@@ -107,21 +104,19 @@ def write_waiting(inverse, waiting, signs, scalars, whole):  # type: ignore[no-u
     width, filled, scale = inverse.shape[0], whole[FILLED], scalars[SCALE]
     waiting[filled:] = 0.0
     signs[filled:] = 1.0
-    for left in range(0, width, STRIP):
-        right = min(left + STRIP, width)
-        for j in range(right):
-            first = max(left, j - j % GROUP)
-            line = inverse[j, first:right]
-            for b in range(0, filled, GROUP):
-                w0, w1 = waiting[b, first:right], waiting[b + 1, first:right]
-                w2, w3 = waiting[b + 2, first:right], waiting[b + 3, first:right]
-                s0, s1 = signs[b] * waiting[b, j], signs[b + 1] * waiting[b + 1, j]
-                s2, s3 = signs[b + 2] * waiting[b + 2, j], signs[b + 3] * waiting[b + 3, j]
-                for l in range(line.size):  # noqa: E741
-                    line[l] -= s0 * w0[l] + s1 * w1[l] + s2 * w2[l] + s3 * w3[l]
-            if scale != 1.0:
-                for l in range(line.size):  # noqa: E741
-                    line[l] *= scale
+    for j in range(width):
+        first = j - j % GROUP
+        line = inverse[j, first:]
+        for b in range(0, filled, GROUP):
+            w0, w1 = waiting[b, first:], waiting[b + 1, first:]
+            w2, w3 = waiting[b + 2, first:], waiting[b + 3, first:]
+            s0, s1 = signs[b] * waiting[b, j], signs[b + 1] * waiting[b + 1, j]
+            s2, s3 = signs[b + 2] * waiting[b + 2, j], signs[b + 3] * waiting[b + 3, j]
+            for l in range(line.size):  # noqa: E741
+                line[l] -= s0 * w0[l] + s1 * w1[l] + s2 * w2[l] + s3 * w3[l]
+        if scale != 1.0:
+            for l in range(line.size):  # noqa: E741
+                line[l] *= scale
     scalars[SCALE], whole[FILLED] = 1.0, 0
 
 
@@ -151,6 +146,8 @@ def change_row(  # type: ignore[no-untyped-def] # pragma: no cover
     before = scalars[COUNT]
     after = before + weight
     if before == 0.0:
+        if not is_finite(row, anchor):
+            return REFUSED
         for l in range(row.size):  # noqa: E741
             anchor[l], mean[l], near[l] = row[l], 0.0, row[l]
         times_inverse(inverse, waiting, signs, whole[FILLED], scalars[SCALE], near, pull)
@@ -169,6 +166,8 @@ def change_row(  # type: ignore[no-untyped-def] # pragma: no cover
         near[l] = stretch * ((row[l] - anchor[l]) - mean[l])
         size += near[l] * near[l]
         place += mean[l] * mean[l]
+    if not size < LARGEST:
+        return REFUSED
     times_inverse(inverse, waiting, signs, whole[FILLED], scalars[SCALE], near, gain)
     rest = 1.0 + kappa * dot(near, gain)
     if not rest > LEAST or not rest < np.inf:
@@ -293,8 +292,8 @@ def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
     faded = forgetting**window
     for i in range(block.shape[0]):
         row, code = block[i], codes[i]
-        if not is_finite(row, vectors[ANCHOR]):
-            return i, REFUSED
+        if forgetting != 1.0 and not is_finite(row, vectors[ANCHOR]):
+            return i, REFUSED  # before anything fades for it
         if predicted.size > 0:
             predicted[i] = best_class(row, penalty, coefs, vectors, target_means, rows, scalars, scores)
         if code < 0:
@@ -317,6 +316,10 @@ def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
                 scalars,
                 whole,
             )
+        elif not is_finite(row, vectors[ANCHOR]):
+            status = REFUSED
+        if status == REFUSED:
+            return i, status
         rows[code] += 1
         if window > 0:
             at = (ring_state[OLDEST] + ring_state[HELD]) % window
@@ -326,6 +329,8 @@ def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
                     status = change_row(
                         ring[at], old, -gone, inverse, waiting, signs, coefs, vectors, target_means, scalars, whole
                     )
+                    if status == REFUSED:
+                        status = LOST
                 rows[old] -= 1
                 ring_state[OLDEST] = (at + 1) % window
             else:
