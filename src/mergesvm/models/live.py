@@ -83,6 +83,7 @@ class LiveModel:
         self._checks = Checks(terms.check_every, signature.width)
         self._intake = Intake(signature, terms.class_weight)
         self._behind = 0
+        self._hurried = not terms.window and terms.forgetting == 1
         self._truth = Truth(Knowledge.zero(signature), terms.forgetting)
         self._recursion = Recursion(
             signature.width,
@@ -151,8 +152,13 @@ class LiveModel:
             if not np.abs(one.rows).max() < LARGEST:
                 raise DataError(NO_NUMBERS)
             place = self._add_class(plain_label(label))
-        one.codes[0], one.weights[0] = place, weight * intake.fixed[place]
-        if one.weights[0] > 0:
+        weight = float(weight * intake.fixed[place])
+        one.codes[0], one.weights[0] = place, weight
+        if not weight > 0:
+            return
+        if self._hurried and not self._behind and not self._recursion.stale and self.rows_seen + 1 < self._checks.due:
+            self._learn_row(one, place, weight)
+        else:
             self._learn_rows(one, NONE)
 
     def learn(self, batch: Batch) -> None:
@@ -264,6 +270,19 @@ class LiveModel:
             self._count(taken)
             if not well and not recursion.stale:
                 raise DataError(NO_NUMBERS)
+
+    def _learn_row(self, one: Part, place: int, weight: float) -> None:
+        """One row, as most of them come: nothing is to be done before, nor after."""
+        try:
+            if not self._recursion.learn_row(one.rows[0], place, weight):
+                raise DataError(NO_NUMBERS)
+            self._truth.wait(one, self.labels)
+            self.rows_seen += 1
+        except DataError:
+            raise
+        except BaseException:
+            self._recursion.stale = True  # who was interrupted here may know rows that the truth does not
+            raise
 
     def _take_back(self, part: Part) -> None:
         self._catch_up()

@@ -148,6 +148,29 @@ class Recursion:
         self.stale = status == kernels.LOST
         return taken, status == kernels.DONE
 
+    def learn_row(self, row: Vector, code: int, weight: float) -> bool:
+        """Learn one row, where nothing fades and there is no window; whether it was one of numbers."""
+        kernels = _kernels()
+        self._invert()
+        self._equations = None
+        status = kernels.learn_row(
+            row,
+            code,
+            weight,
+            self.factors,
+            self.inverse,
+            self.waiting,
+            self.signs,
+            self.coefs,
+            self.vectors,
+            self.target_means,
+            self.rows,
+            self.scalars,
+            self.whole,
+        )
+        self.stale = status == kernels.LOST
+        return bool(status != kernels.REFUSED)
+
     def _arguments(self) -> tuple[Any, ...]:
         """The state as the compiled loop takes it."""
         return (

@@ -262,6 +262,21 @@ def best_class(row, penalty, coefs, vectors, target_means, rows, scalars, scores
 
 
 @njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
+def learn_row(  # type: ignore[no-untyped-def] # pragma: no cover
+    row, code, weight, factors, inverse, waiting, signs, coefs, vectors, target_means, rows, scalars, whole
+):
+    """Learn one row, where nothing fades and nothing leaves a window: a call with few arguments is soon made."""
+    status = DONE if is_finite(row, vectors[ANCHOR]) else REFUSED
+    if status == DONE and weight * factors[code] > 0:
+        status = change_row(
+            row, code, weight * factors[code], inverse, waiting, signs, coefs, vectors, target_means, scalars, whole
+        )
+    if status != REFUSED:
+        rows[code] += 1
+    return status
+
+
+@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
 def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
     block,
     codes,
