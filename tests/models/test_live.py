@@ -440,3 +440,19 @@ def test_the_most_frequent_class_does_not_depend_on_how_rows_are_read():
             test.take(Batch.of(X[start : start + step], y[start : start + step]))
         found.add((test.right, test.frequent))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("terms", [{}, {"class_weight": {0: 2.0}}, {"forgetting": 0.999}])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_batch_too_large_to_wait_is_that_of_its_parts(terms, mapped):
+    X, y = stream(9000, 6, offset=3.0)
+    weights = np.random.default_rng(1).choice([0.0, 0.5, 2.0], len(X))
+    features = ms.features.Fourier(20).freeze(X) if mapped else Identity()
+    whole, parts = (LiveModel(Signature(features, 6), LiveTerms(**terms)) for _ in range(2))
+    whole.learn(Batch.of(X, y, weights))
+    for start in range(0, 9000, 700):
+        part = slice(start, start + 700)
+        parts.learn(Batch.of(X[part], y[part], weights[part]))
+    assert whole.knowledge().rows.tolist() == parts.knowledge().rows.tolist()
+    assert whole.rows_seen == parts.rows_seen == (weights > 0).sum()
+    np.testing.assert_allclose(whole.model().scores(X), parts.model().scores(X), atol=1e-6 if mapped else 1e-10)

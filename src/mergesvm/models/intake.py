@@ -91,12 +91,16 @@ class Intake:
         if self._signature.mapped:
             self._signature.features.check_rows(batch.rows, self._signature.names)
 
-    def parts(self, batch: Batch) -> Iterator[tuple[Part, NDArray[np.intp]]]:
-        """The rows of a batch that count, some at a time, and their numbers in it. All classes have a place."""
+    def codes_and_weights(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The places of the classes of all rows, and what they weigh; 0 for those that do not count."""
         places = [self.places[label] for label in batch.labels.classes]
         codes = np.array([*places, -1], dtype=np.int64)[batch.labels.codes]
         weights = np.array([*self.fixed, 0.0])[codes]
-        weights = weights if batch.weights is None else weights * batch.weights
+        return codes, weights if batch.weights is None else weights * batch.weights
+
+    def parts(self, batch: Batch) -> Iterator[tuple[Part, NDArray[np.intp]]]:
+        """The rows of a batch that count, some at a time, and their numbers in it. All classes have a place."""
+        codes, weights = self.codes_and_weights(batch)
         features = self._signature.features
         rows = MappedRows(batch.rows, features) if self._signature.mapped else batch.rows
         for start, stop in spans(rows.n_rows, max(256, BLOCK_BYTES // (8 * max(rows.width, batch.rows.width)))):

@@ -163,7 +163,10 @@ class LiveModel:
 
     def learn(self, batch: Batch) -> None:
         """Learn a batch of rows; on any error nothing is changed."""
-        self._take(batch, lambda part, _: self._learn_block(part))
+        if batch.rows.n_rows > self._truth.room and not self.terms.window:
+            self._learn_whole(batch)
+        else:
+            self._take(batch, lambda part, _: self._learn_block(part))
 
     def predict_then_learn(self, batch: Batch) -> NDArray[np.int64]:
         """Learn rows one by one, each after it was predicted; returns places in :attr:`labels`.
@@ -207,9 +210,7 @@ class LiveModel:
     def _take(self, batch: Batch, use: Callable[[Part, NDArray[np.intp]], None], undo: bool = False) -> None:
         """Do something with all rows of a batch that count, some at a time: all of it or nothing."""
         self._intake.check(batch)
-        for label in batch.labels.classes:
-            if label not in self._intake.places:
-                self._add_class(label)
+        self._add_classes(batch)
         if batch.rows.n_rows <= FEW and not undo:
             for part, at in self._intake.parts(batch):
                 use(part, at)
@@ -223,6 +224,18 @@ class LiveModel:
             self._recursion.go_back(before)
             self.rows_seen, self._behind = seen, 0
             raise
+
+    def _learn_whole(self, batch: Batch) -> None:
+        """So many rows that they are best summed by themselves, in blocks and by all threads."""
+        self._intake.check(batch)
+        self._add_classes(batch)
+        codes, weights = self._intake.codes_and_weights(batch)
+        self._truth.add_rows(batch, weights, self.labels)
+        counted = codes[weights > 0]
+        self._recursion.fade(len(counted))
+        self._recursion.count(counted)
+        self._recursion.stale, self._behind = True, 0
+        self._count(len(counted))
 
     def _learn_block(self, part: Part) -> None:
         recursion, truth = self._recursion, self._truth
@@ -314,6 +327,11 @@ class LiveModel:
                 kept[found[distance[found].argmin()]] = False
         self._recursion.window.put(rows[kept], codes[kept], weights[kept])
         self._recursion.recount()
+
+    def _add_classes(self, batch: Batch) -> None:
+        for label in batch.labels.classes:
+            if label not in self._intake.places:
+                self._add_class(label)
 
     def _add_class(self, label: Label) -> int:
         self._recursion.add_class(self._intake.add(label))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.data import Batch
 from mergesvm.data.labels import Coded, Label
 from mergesvm.knowledge import Knowledge, Signature, learn
 from mergesvm.knowledge.algebra import faded
@@ -88,6 +89,24 @@ class Truth:
     def add(self, part: Part, labels: list[Label]) -> None:
         """Add rows, the last of which is the newest, at once."""
         self.known = self._with(self.knowledge(labels), part, labels)
+
+    def add_rows(self, batch: Batch, weights: NDArray[np.float64], labels: list[Label]) -> None:
+        """Add a batch of rows that are not mapped yet, the last of which is the newest."""
+        known, signature = self.knowledge(labels), self.known.signature
+        counted = weights > 0
+        if self.forgetting != 1:
+            weights = weights * self.forgetting ** (counted.sum() - np.cumsum(counted))
+        piece = learn(
+            batch.rows,
+            Coded(np.maximum(batch.labels.codes, 0), batch.labels.classes),
+            None if (weights == 1).all() else weights,
+            features=signature.features,
+            per_class=signature.per_class,
+            anchor=known.anchor if known.labels else None,
+            precision="float64",
+        )
+        factor = self.forgetting ** int(counted.sum())
+        self.known = (known if factor == 1 else faded(known, factor)) + replace(piece, signature=signature)
 
     def subtract(self, part: Part, labels: list[Label]) -> None:
         """Take rows back."""
