@@ -8,10 +8,7 @@ from numpy.typing import NDArray
 from mergesvm.errors import FormError, IndefiniteError, KnowledgeError
 from mergesvm.features import Components
 from mergesvm.features.axes import Axes
-from mergesvm.knowledge.sums import Sums
-
-ROUNDING = {"float64": 2.0**-42, "float32": 2.0**-20}
-"""What share of a sum of squares rounding may have touched, by the precision of the products."""
+from mergesvm.knowledge.sums import ROUNDING, Sums
 
 
 def principal_components(

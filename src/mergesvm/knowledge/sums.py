@@ -13,6 +13,9 @@ from mergesvm.data.labels import Label
 from mergesvm.knowledge.provenance import Provenance
 from mergesvm.knowledge.signature import Signature
 
+ROUNDING = {"float64": 2.0**-42, "float32": 2.0**-20}
+"""What share of a sum of squares rounding may have touched, by the precision of the products."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sums:

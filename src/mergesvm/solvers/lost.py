@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from mergesvm.errors import SolverWarning
 from mergesvm.knowledge import Knowledge, Signature
-
-ROUNDING = {"float64": 2.0**-42, "float32": 2.0**-20}
-"""What share of a sum of squares rounding may have touched, by the precision of the products."""
+from mergesvm.knowledge.sums import ROUNDING
 
 CERTAIN = {"float64": 1e-12, "float32": 1e-5}
 """From what share of a sum on its sign is beyond rounding."""
