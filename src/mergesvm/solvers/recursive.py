@@ -141,44 +141,27 @@ class Recursion:
         Returns how many rows were taken, and whether all is well. If it is not, either the next row is not finite, or,
         with :attr:`stale`, the inverse has to be computed afresh.
         """
-        kernels = _kernels()
-        self._invert()
-        self._equations = None
-        taken, status = kernels.learn_rows(block, codes, weights, *self._arguments(), predicted)
+        kernels, state = _kernels(), self._state()
+        terms = 1 / self.C, self.restored, self.penalty
+        taken, status = kernels.learn_rows(
+            block, codes, weights, self.forgetting, *terms, *state, *self.window.arrays, self._scores, predicted
+        )
         self.stale = status == kernels.LOST
         return taken, status == kernels.DONE
 
     def learn_row(self, row: Vector, code: int, weight: float) -> bool:
         """Learn one row, where nothing fades and there is no window; whether it was one of numbers."""
         kernels = _kernels()
-        self._invert()
-        self._equations = None
-        status = kernels.learn_row(
-            row,
-            code,
-            weight,
-            self.factors,
-            self.inverse,
-            self.waiting,
-            self.signs,
-            self.coefs,
-            self.vectors,
-            self.target_means,
-            self.rows,
-            self.scalars,
-            self.whole,
-        )
+        status = kernels.learn_row(row, code, weight, *self._state())
         self.stale = status == kernels.LOST
         return bool(status != kernels.REFUSED)
 
-    def _arguments(self) -> tuple[Any, ...]:
-        """The state as the compiled loop takes it."""
+    def _state(self) -> tuple[Any, ...]:
+        """What the compiled steps change, with the inverse in place."""
+        self._invert()
+        self._equations = None
         return (
             self.factors,
-            self.forgetting,
-            1 / self.C,
-            self.restored,
-            self.penalty,
             self.inverse,
             self.waiting,
             self.signs,
@@ -188,8 +171,6 @@ class Recursion:
             self.rows,
             self.scalars,
             self.whole,
-            *self.window.arrays,
-            self._scores,
         )
 
     def best_class(self, row: Vector) -> int:
