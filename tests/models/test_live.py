@@ -457,3 +457,29 @@ def test_a_batch_too_large_to_wait_is_that_of_its_parts(terms, mapped):
     assert whole.knowledge().rows.tolist() == parts.knowledge().rows.tolist()
     assert whole.rows_seen == parts.rows_seen == (weights > 0).sum()
     np.testing.assert_allclose(whole.model().scores(X), parts.model().scores(X), atol=1e-6 if mapped else 1e-10)
+
+
+def test_the_penalty_is_the_same_whether_rows_come_alone_or_together():
+    X, y = stream(58, 5)
+    for forgetting in (0.97, 0.5):
+        alone, together = live_model(5, forgetting=forgetting), live_model(5, forgetting=forgetting)
+        alone.predict_then_learn(Batch.of(X, y))
+        together.learn(Batch.of(X, y))
+        for row, label in zip(X[:3], y[:3].tolist(), strict=True):
+            alone.learn_one(row, label)
+            together.learn_one(row, label)
+        np.testing.assert_allclose(alone._recursion.vectors[5], together._recursion.vectors[5], rtol=1e-12)
+        np.testing.assert_allclose(alone.model().coef_, together.model().coef_, rtol=1e-9)
+
+
+def test_a_window_in_which_nothing_weighs_anything_goes_on_afterwards():
+    live = live_model(1, class_weight={"a": 0.1, "b": 0.0}, window=1)
+    for weight in (0.3, 0.1, 0.7):
+        live.learn_one([weight], "a", weight)
+    live.learn_one([1.0], "b")
+    assert live._recursion.weight >= 0
+    with pytest.raises(ms.errors.KnowledgeError, match="all weigh nothing"):
+        live.model()
+    live.learn_one([2.0], "a")
+    assert live._recursion.weight == pytest.approx(0.1)
+    assert live.model().predict([[2.0]]).tolist() == ["a"]

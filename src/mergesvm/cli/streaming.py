@@ -136,6 +136,7 @@ def _shown(talk: Talk, source: Scan, test: Prequential) -> Iterator[Any]:
             live.update(Group(*(Text(line) for line in (*plot, f"{speed}; {_accuracies(test)}"))), refresh=True)
 
     with Live(console=console, auto_refresh=False, transient=True) as live:
+        live.update(Text("getting ready; on a new machine that compiles for some seconds, once"), refresh=True)
         yield show
 
 
