@@ -9,7 +9,7 @@ demo: .venv/ready           ## the main job on real data, with a table and a pic
 	$(BIN)/mergesvm demo
 
 test: .venv/ready           ## all tests and doctests
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 check: .venv/ready          ## lint, format, types, and the direction of the imports
 	$(BIN)/ruff check

@@ -6,6 +6,7 @@
     ├── DataError             a value, a column, a label or a weight that cannot be learned from
     ├── ParameterError        an argument outside of what is allowed
     ├── FeatureMapError       a feature map that cannot do what was asked of it
+    ├── EngineError           an engine that cannot be started, or has lost its workers
     ├── FileError             a file that is not there, or not what it should be
     │   ├── MissingFileError    nothing of that name
     │   ├── MissingFolderError  no folder to write to
@@ -54,6 +55,10 @@ class ParameterError(MergeSVMError):
 
 class FeatureMapError(MergeSVMError):
     """A feature map that is not frozen yet, cannot be frozen on these rows, or cannot be written to a file."""
+
+
+class EngineError(MergeSVMError):
+    """Where work was to run it cannot: a package is missing, a cluster does not answer, workers are lost."""
 
 
 class FileError(MergeSVMError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.door import as_rows
 from mergesvm.data.labels import Labels, as_labels
-from mergesvm.data.rows import Rows
+from mergesvm.data.rows import Rows, spans
 from mergesvm.errors import DataError
 
 
@@ -35,6 +36,17 @@ class Batch:
         array = as_labels(y)
         _check_length("labels", "y", len(array), rows.n_rows)
         return cls(rows, Labels.encode(array, None if weights is None else weights > 0), weights)
+
+    def slices(self, count: int) -> Iterator[Batch]:
+        """At most so many batches of consecutive rows, each with its own copy of them, to be sent elsewhere.
+
+        >>> batch = Batch.of([[1.0], [2.0], [3.0]], ["a", "b", "a"])
+        >>> [part.labels.classes for part in batch.slices(2)]
+        [('a', 'b'), ('a',)]
+        """
+        for start, stop in spans(self.rows.n_rows, max(1, -(-self.rows.n_rows // count))):
+            weights = None if self.weights is None else self.weights[start:stop]
+            yield Batch(self.rows.alone(start, stop), self.labels.part(start, stop), weights)
 
 
 def _weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:

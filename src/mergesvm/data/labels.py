@@ -77,6 +77,16 @@ class Labels:
                 return cls(_KINDS[array.dtype.kind] if found[0] else None, *found)
         return cls(*_encode_by_dictionary(array, counts))
 
+    def part(self, start: int, stop: int) -> Labels:
+        """The labels of some rows, with the classes that these have."""
+        codes = self.codes[start:stop]
+        rows = np.bincount(codes[codes >= 0], minlength=len(self.classes))
+        present = np.flatnonzero(rows)
+        table = np.full(len(self.classes) + 1, -1, dtype=self.codes.dtype)  # the last place is that of code -1
+        table[present] = np.arange(len(present))
+        classes = tuple(self.classes[place] for place in present)
+        return Labels(self.kind if classes else None, classes, table[codes], rows[present].astype(np.int64))
+
 
 _KINDS = {"b": "boolean", "i": "whole number", "u": "whole number", "f": "decimal"}
 

@@ -11,9 +11,10 @@ import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +91,12 @@ class Reader(ABC):
         The endings of names by which files of this kind are known, without those of compression.
     compressions : tuple of str
         Endings of compression that may follow.
+    size : int
+        About how many bytes of the file are read.
+    first_row : int
+        The number of the first row that is read.
+    extent : str
+        Which part of the file is read, in words; empty for all of it.
     """
 
     suffixes: ClassVar[tuple[str, ...]]
@@ -100,6 +107,9 @@ class Reader(ABC):
     def __init__(self, file: File, terms: Terms) -> None:
         self.file = file
         self.terms = terms
+        self.size = file.size
+        self.first_row = 0
+        self.extent = ""
 
     @abstractmethod
     def layout(self, categories: Mapping[str, tuple[Label, ...]]) -> Layout:
@@ -108,6 +118,21 @@ class Reader(ABC):
     @abstractmethod
     def slices(self, layout: Layout, rows: int) -> Iterator[Slice]:
         """The rows of the file, at most so many at a time. The file is closed when the iterator ends or is closed."""
+
+    def cut(self, size: int) -> list[Reader]:  # noqa: ARG002
+        """Readers of consecutive parts of the file, each of about so many bytes; this one where it cannot be cut."""
+        return [self]
+
+    @property
+    def name(self) -> str:
+        """How the part that is read is named."""
+        return f"{self.file.name}, {self.extent}" if self.extent else self.file.name
+
+    def part(self, size: int, first_row: int, extent: str) -> Self:
+        """A copy that reads a part of the file; the rest of what that takes is for the reader to set."""
+        reader = copy(self)
+        reader.size, reader.first_row, reader.extent = size, first_row, extent
+        return reader
 
     def n_rows(self) -> int | None:
         """How many rows there are, where the file tells without being read."""

@@ -49,6 +49,16 @@ class Rows(ABC):
         """Rows ``start`` to ``stop`` as rows by themselves; messages go on to name rows by their place in the whole."""
         return _Part(self, start, stop)
 
+    def alone(self, start: int, stop: int) -> Rows:
+        """Rows ``start`` to ``stop`` in memory of their own."""
+        from mergesvm.data.dense import DenseRows
+        from mergesvm.data.sparse import SparseRows
+
+        block = self.block(start, stop)
+        rows = DenseRows(block) if isinstance(block, np.ndarray) else SparseRows(block)
+        rows.names, rows.source, rows.first = self.names, self.source, self.first + start
+        return rows
+
     def column(self, index: int) -> str:
         """How a message names a column."""
         return f"column {index}" if self.names is None else f"column {self.names[index]!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
@@ -17,6 +18,9 @@ from mergesvm.errors import DataError, ParameterError
 
 BATCH_BYTES = 32 * 2**20
 """How much is read at one time, unless the number of rows is given; about four times as much is held at most."""
+
+GRAINS = 4
+"""Files are cut into pieces of this share of what a worker reads, so that loads differ little."""
 
 MOST_ROWS, LEAST_ROWS = 1 << 18, 256
 
@@ -83,11 +87,43 @@ def scan(
     ...     ms.learn(ms.scan(path, label="sold", categories={"colour": ["blue", "red"]}))
     Knowledge of 3 rows x 3 features in 2 classes: no 1, yes 2
     """
+    if batch_rows is not None and (not isinstance(batch_rows, int) or batch_rows < 1):
+        raise ParameterError(f"batch_rows has to be a positive whole number, not {batch_rows!r}.")
+    terms, expected = terms_of(
+        label,
+        features=features,
+        weight=weight,
+        categories=categories,
+        unknown=unknown,
+        missing=missing,
+        header=header,
+        width=width,
+        zero_based=zero_based,
+        keep=keep,
+        like=like,
+    )
+    return Scan(_open(find_files(paths), terms, format), batch_rows, expected)
+
+
+def terms_of(
+    label: Any = None,
+    *,
+    features: Iterable[str] | None = None,
+    weight: str | None = None,
+    categories: Mapping[str, Iterable[Label]] | str | None = None,
+    unknown: str = "error",
+    missing: str = "error",
+    header: bool = True,
+    width: int | None = None,
+    zero_based: bool = False,
+    keep: Iterable[str] = (),
+    like: Any = None,
+) -> tuple[Terms, Layout | None]:
+    """What is asked of rows, checked; and the features of an earlier piece that they are to have. See :func:`scan`."""
     _check("unknown", unknown, ("error", "zero"))
     _check("missing", missing, ("error", "drop"))
-    for name, value in (("batch_rows", batch_rows), ("width", width)):
-        if value is not None and (not isinstance(value, int) or value < 1):
-            raise ParameterError(f"{name} has to be a positive whole number, not {value!r}.")
+    if width is not None and (not isinstance(width, int) or width < 1):
+        raise ParameterError(f"width has to be a positive whole number, not {width!r}.")
     if isinstance(categories, str) and categories != "auto":
         raise ParameterError(f"categories has to be a mapping of column to values, or 'auto', not {categories!r}.")
     if features is not None and isinstance(features, str):
@@ -108,7 +144,7 @@ def scan(
         zero_based,
         tuple(keep),
     )
-    return Scan(_open(find_files(paths), terms, format), batch_rows, expected)
+    return terms, expected
 
 
 def _check(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -244,6 +280,44 @@ class Scan:
         counts = [reader.n_rows() for reader in self.readers]
         return None if None in counts else sum(count for count in counts if count is not None)
 
+    @property
+    def size(self) -> int:
+        """About how many bytes of files are read."""
+        return sum(reader.size for reader in self.readers)
+
+    def parts(self, count: int) -> list[Scan]:
+        """At most so many scans of about the same size, which together read what this one reads.
+
+        Large files are cut, where their format allows it; small ones are read together.
+
+        >>> import mergesvm as ms, numpy as np, pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for day in range(5):
+        ...         np.save(pathlib.Path(folder, f"day{day}.npy"), np.ones((day + 1, 100)))
+        ...     [part.n_rows() for part in ms.scan(f"{folder}/*.npy", label=-1).parts(3)]
+        [5, 5, 5]
+        """
+        most = max(1, self.size // (count * GRAINS))
+        pieces = [piece for reader in self.readers for piece in (reader.cut(most) if count > 1 else [reader])]
+        order = sorted(range(len(pieces)), key=lambda index: -pieces[index].size)
+        loads: list[tuple[int, int, list[int]]] = [(0, number, []) for number in range(count)]
+        for index in order:  # the largest first, each to the one that has least
+            load, number, mine = heapq.heappop(loads)
+            heapq.heappush(loads, (load + pieces[index].size, number, [*mine, index]))
+        dealt = sorted(sorted(mine) for _, _, mine in loads if mine)
+        return [self._of([pieces[index] for index in mine]) for mine in dealt]
+
+    def _of(self, readers: list[Reader]) -> Scan:
+        part = Scan(readers, self.batch_rows, self.expected)
+        part._layout = self.layout
+        return part
+
+    @property
+    def name(self) -> str:
+        """How messages name all that is read."""
+        more = len(self.readers) - 1
+        return self.readers[0].name + (f" and {more:,} more" if more else "")
+
     def first_slices(self, most: int) -> Iterator[Slice]:
         """The first slice of each file, or of so many of them, evenly spread."""
         for index in range(0, len(self.readers), -(-len(self.readers) // most)):
@@ -257,13 +331,13 @@ class Scan:
     def __iter__(self) -> Iterator[Slice]:
         layout = self.layout
         self._restart()
-        total = max(1, sum(reader.file.size for reader in self.readers))
+        total = max(1, self.size)
         with closing(prefetched(self._read(layout))) as slices:
             for done, reader, part in slices:
                 self.rows += part.rows.n_rows
                 self.counts[reader.file.name] += part.rows.n_rows
                 self.dropped += part.total - part.rows.n_rows
-                self.share = (done + part.share * reader.file.size) / total
+                self.share = (done + part.share * reader.size) / total
                 yield part
         self.share = 1.0
 
@@ -277,8 +351,7 @@ class Scan:
                             f"{reader.file.name} has {part.rows.width} features, but {layout.width} are expected."
                         )
                     yield done, reader, part
-            done += reader.file.size
+            done += reader.size
 
     def __repr__(self) -> str:
-        first, more = self.readers[0].file.name, len(self.readers) - 1
-        return f"Scan of {first}" + (f" and {more:,} more" if more else "")
+        return f"Scan of {self.name}"

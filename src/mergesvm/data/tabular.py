@@ -85,7 +85,7 @@ class TableReader(Reader):
         for name in wanted:
             self._check_column(name, fields)
         within = [name for name in wanted if name not in self.file.partition]
-        first = 0
+        first = self.first_row
         with self.reading():
             for table, share in self.tables(within, rows):
                 yield self._slice(self._with_partition(table), schema, used, first, share)

@@ -1,4 +1,4 @@
-"""Where work runs. An engine maps a function over tasks and knows nothing of support vector machines."""
+"""Where work runs. An engine maps a function over tasks, joins the results, and knows nothing of support vectors."""
 
 from mergesvm.engines.threads import Threads
 

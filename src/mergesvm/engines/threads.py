@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
+from mergesvm.engines.engine import Done, Engine, Units, naming
+from mergesvm.engines.joining import Join
 from mergesvm.errors import ParameterError
 
-Task = TypeVar("Task")
 Result = TypeVar("Result")
+State = TypeVar("State")
 
 
 _lock = threading.Lock()
@@ -30,8 +32,8 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class Threads:
-    """Maps a function over tasks on threads of this process.
+class Threads(Engine):
+    """The engine of one machine: threads of this process. Nothing is pickled, and nothing travels.
 
     While it runs, BLAS is limited to one thread for each task, so that ``workers`` tasks use ``workers`` cores. With
     one worker, or one task, everything runs in the calling thread and BLAS keeps its own threads.
@@ -48,19 +50,44 @@ class Threads:
     [1, 4, 9]
     """
 
+    embedded = True
+
     def __init__(self, workers: int | None = None) -> None:
+        super().__init__()
         if workers is None or workers == -1:
             workers = cpu_count()
         if not isinstance(workers, Integral) or workers < 1:
             raise ParameterError(f"The number of workers must be positive, None or -1 (one a core), not {workers!r}.")
-        self.workers = int(workers)
+        self._workers = int(workers)
 
-    def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
-        """Apply ``function`` to every task; results in the order of the tasks; the first error surfaces as it is."""
+    @property
+    def workers(self) -> int:
+        """How many threads there are."""
+        return self._workers
+
+    def map(
+        self,
+        function: Callable[..., Result],
+        tasks: Sequence[Any],
+        *,
+        given: tuple[Any, ...] = (),
+        names: Sequence[str] | None = None,
+        done: Done | None = None,
+    ) -> list[Result]:
+        """Apply a function to every task; results in the order of the tasks."""
+        counter = _Counter(len(tasks), done)
+
+        def run(index: int) -> Result:
+            with naming(names[index] if names else None):
+                result = function(tasks[index], *given)
+            counter.count()
+            return result
+
+        indices = range(len(tasks))
         if self.workers == 1 or len(tasks) <= 1:
-            return [function(task) for task in tasks]
+            return [run(index) for index in indices]
         with self.single_threaded_blas(), ThreadPoolExecutor(min(self.workers, len(tasks))) as pool:
-            futures = [pool.submit(function, task) for task in tasks]
+            futures = [pool.submit(run, index) for index in indices]
             try:
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:
@@ -69,6 +96,41 @@ class Threads:
                     future.cancel()
             failed = next((future for future in futures if not future.cancelled() and future.exception()), None)
             return [future.result() for future in ([failed] if failed else futures)]
+
+    def merge(
+        self,
+        function: Callable[..., Result],
+        tasks: Sequence[Any],
+        join: Join[Result],
+        *,
+        given: tuple[Any, ...] = (),
+        names: Sequence[str] | None = None,
+        done: Done | None = None,
+        own: bool = False,  # noqa: ARG002
+    ) -> Result | None:
+        """Apply a function to every task, and join the results; each thread joins its own as they come."""
+        counter = _Counter(len(tasks), done)
+
+        def fold(mine: range) -> Result:
+            total = None
+            for index in mine:
+                result = self._alone.map(function, [tasks[index]], given=given, names=names and [names[index]])[0]
+                total = result if total is None else join([total, result])
+                counter.count()
+            assert total is not None
+            return total
+
+        count = min(self.workers, len(tasks))
+        folded = self.map(fold, [range(first, len(tasks), count) for first in range(count)])
+        return join(folded) if folded else None
+
+    def units(self, build: Callable[..., State], tasks: Sequence[Any], *, given: tuple[Any, ...] = ()) -> Units[State]:
+        """Objects in the memory of this process, called by as many threads as there are workers."""
+        return _LocalUnits(self, self.map(build, tasks, given=given))
+
+    @property
+    def _alone(self) -> Threads:
+        return self if self.workers == 1 else Threads(1)
 
     @staticmethod
     @contextmanager
@@ -92,3 +154,30 @@ class Threads:
 
     def __repr__(self) -> str:
         return f"Threads({self.workers})"
+
+
+class _Counter:
+    """Tells how many tasks are done; threads take turns."""
+
+    def __init__(self, total: int, done: Done | None) -> None:
+        self._total, self._done, self._count, self._turn = total, done, 0, threading.Lock()
+
+    def count(self) -> None:
+        if self._done is not None:
+            with self._turn:
+                self._count += 1
+                self._done(self._count, self._total)
+
+
+class _LocalUnits(Units[State]):
+    def __init__(self, engine: Threads, objects: list[State]) -> None:
+        self._engine, self._objects = engine, objects
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def call(self, method: str, *arguments: Any) -> list[Any]:
+        return self._engine.map(lambda unit: getattr(unit, method)(*arguments), self._objects)
+
+    def close(self) -> None:
+        self._objects = []

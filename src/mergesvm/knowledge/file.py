@@ -19,6 +19,7 @@ from mergesvm.files.container import library_version
 from mergesvm.files.header import LARGEST
 from mergesvm.knowledge.provenance import Origin, Provenance
 from mergesvm.knowledge.signature import Signature
+from mergesvm.knowledge.triangles import packed, triangle_size, unpacked
 
 if TYPE_CHECKING:
     from mergesvm.knowledge.knowledge import Knowledge
@@ -42,7 +43,7 @@ def save_knowledge(knowledge: Knowledge, path: str | os.PathLike[str]) -> None:
         "counts": knowledge.counts,
         "sums": knowledge.sums,
         "peaks": knowledge.peaks,
-        "grams": _packed(knowledge.grams, knowledge.width),
+        "grams": packed(knowledge.grams, knowledge.width),
         **drawn,
     }
     check_sizes(arrays)
@@ -62,12 +63,12 @@ def load_knowledge(path: str | os.PathLike[str], kind: type[Knowledge]) -> Knowl
     content.expect("counts", (n_classes,))
     content.expect("sums", (n_classes, width))
     content.expect("peaks", (n_grams, width))
-    content.expect("grams", (n_grams, width * (width + 1) // 2))
+    content.expect("grams", (n_grams, triangle_size(width)))
     content.done()
     rows, counts = arrays["rows"], arrays["counts"]
     if (rows < 1).any() or (counts < 1 / LARGEST).any() or (arrays["peaks"] < 0).any():
         content.refuse("a count that is not positive")
-    grams = tuple(_unpacked(line, width) for line in arrays["grams"])
+    grams = unpacked(arrays["grams"], width)
     _check_squares(content, grams, signature.per_class)
     return kind(
         signature,
@@ -147,26 +148,6 @@ def _label(header: Header, name: str) -> Label:
     except DataError as error:
         header.refuse(f"has no valid label in {name!r}: {error}")
     return value
-
-
-def _packed(grams: tuple[NDArray[np.float64], ...], width: int) -> NDArray[np.float64]:
-    """Upper triangles, row by row, one line a matrix."""
-    packed = np.empty((len(grams), width * (width + 1) // 2))
-    for line, gram in zip(packed, grams, strict=True):
-        at = 0
-        for row in range(width):
-            line[at : at + width - row] = gram[row, row:]
-            at += width - row
-    return packed
-
-
-def _unpacked(line: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    gram = np.empty((width, width))
-    at = 0
-    for row in range(width):
-        gram[row, row:] = gram[row:, row] = line[at : at + width - row]
-        at += width - row
-    return gram
 
 
 def _check_squares(content: Content, grams: tuple[NDArray[np.float64], ...], per_class: bool) -> None:

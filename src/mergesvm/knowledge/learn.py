@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from mergesvm.data import Batch, Layout, Rows, Scan, Slice
-from mergesvm.data.labels import Label, plain_label
+from mergesvm.data import Batch, Layout, Scan
+from mergesvm.data.frame import Columns, Frame
+from mergesvm.data.labels import Label
 from mergesvm.engines import Threads
-from mergesvm.errors import DataError, FormError, FrozenHereWarning, ParameterError
-from mergesvm.features import FeatureMap, Identity, MappedRows, as_map
-from mergesvm.knowledge.algebra import merge_stream
-from mergesvm.knowledge.anchor import as_point, choose_anchor
+from mergesvm.engines.engine import Engine, taught
+from mergesvm.errors import DataError, FeatureMapError, FormError, FrozenHereWarning, ParameterError
+from mergesvm.features import FeatureMap, as_map
+from mergesvm.knowledge.harvest import Harvest
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.ledger import Ledger, check_memory
 from mergesvm.knowledge.provenance import Origin, now
-from mergesvm.knowledge.signature import Signature
-
-Progress = Callable[[Scan], None]
+from mergesvm.knowledge.spread import spread_batch, spread_collection, spread_frame, spread_scan
+from mergesvm.knowledge.stream import Progress, learn_batch, learn_scan
+from mergesvm.knowledge.terms import LearningTerms, fixed_weights
 
 
 def learn(
@@ -36,6 +34,7 @@ def learn(
     class_weight: Mapping[Label, float] | None = None,
     anchor: Any = None,
     precision: str | None = None,
+    engine: Engine | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Knowledge:
@@ -69,8 +68,13 @@ def learn(
         as fast, at relative errors of a few 1e-6 in the coefficients. By default that of the map, and float64 where
         there is none. 8-bit pixels are multiplied in float32 exactly,
         whatever is chosen here.
+    engine : Engine, optional
+        Where the work runs: see :mod:`mergesvm.engines`. Files and collections are learned where the workers are, and
+        only knowledge travels. Under MPI, all ranks call this function, each with the rows that it alone holds, or all
+        with the same scan, which is dealt out; all get the knowledge of all. Threads of this machine by default.
     n_jobs : int, optional
-        Number of threads; one a core by default.
+        Number of threads, one a core by default; with an engine other than threads those of each worker, one by
+        default.
     progress : function, optional
         Called with the scan after each of its slices; ``scan.rows`` and ``scan.share`` then tell how far it is.
 
@@ -89,144 +93,107 @@ def learn(
         raise FormError(
             "class_weight is chosen when solving, unless per_class=False. Leave it out here, or learn the pooled form."
         )
-    engine, weights = Threads(n_jobs), _fixed_weights(class_weight or {})
-    if isinstance(X, Scan):
+    spread = None if engine is None or engine.embedded else engine
+    if engine is not None and n_jobs is None:
+        n_jobs = engine.workers if engine.embedded else 1
+    threads, weights = Threads(n_jobs), fixed_weights(class_weight or {})
+
+    def terms_for(rows: Any, labels: Any = None) -> LearningTerms:
+        mapping = agreed_map(features, rows, labels, engine)
+        return LearningTerms.of(mapping, per_class, weights, precision, threads, anchor)
+
+    if isinstance(X, (Scan, Frame)):
         if y is not None or sample_weight is not None or feature_names is not None:
             raise ParameterError("A scan has labels, weights and names of its own: leave y and the others out.")
-        terms = _Terms.of(frozen_map(features, X), per_class, weights, precision, engine, anchor)
-        return _learn_stream(X, terms, progress)
+        terms = terms_for(X)
+        if isinstance(X, Frame):
+            return spread_frame(X, terms, _holder(engine, X.table))
+        harvest = learn_scan(X, terms, progress) if spread is None else spread_scan(X, terms, spread, progress)
+        return _sourced(harvest, X.readers[0].file.name)
+    if _is_collection(X):
+        holder = _holder(engine, X)
+        return spread_collection(X, y, sample_weight, feature_names, terms_for(X), holder)
     batch = Batch.of(X, y, sample_weight)
     layout = Layout(batch.rows.width, _names(batch.rows.names, feature_names, batch.rows.width))
     batch.rows.names = layout.names
-    terms = _Terms.of(frozen_map(features, batch.rows, y), per_class, weights, precision, engine, anchor)
-    whole = merge_stream(_pieces([(batch, 1.0)], layout, terms))
-    assert whole is not None
-    return whole
+    terms = terms_for(batch.rows, y)
+    return learn_batch(batch, layout, terms) if spread is None else spread_batch(batch, layout, terms, spread)
 
 
-def frozen_map(features: Any, X: Any, y: Any = None) -> FeatureMap:
-    """The map that is asked for; one that is not frozen yet is frozen on these rows, which is said."""
+@taught
+def learn_with(
+    engine: Engine,
+    rows: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    label: str | None = None,
+    features: Any = None,
+    feature_map: FeatureMap | str | None = None,
+    **terms: Any,
+) -> Knowledge:
+    """What :meth:`Engine.learn` does: :func:`learn` on an engine; with a label, from the columns of a table there."""
+    if label is None:
+        mapping = features if feature_map is None else feature_map
+        return learn(rows, y, sample_weight, features=mapping, engine=engine, **terms)
+    how = {name: terms.pop(name) for name in ON_TABLES & set(terms)}
+    frame = Frame(rows, Columns.of(_holder(engine, rows).schema(rows), label, features=features, **terms))
+    return learn(frame, features=feature_map, engine=engine, **how)
+
+
+ON_TABLES = {"per_class", "class_weight", "anchor", "precision", "n_jobs"}
+"""Arguments of :func:`learn` that count for tables, too; all others tell how to read them."""
+
+
+def _is_collection(rows: Any) -> bool:
+    return type(rows).__module__.split(".")[0] in ("dask", "dask_expr", "pyspark")
+
+
+def _holder(engine: Engine | None, rows: Any) -> Engine:
+    """The engine, if it is the one on whose workers the rows lie."""
+    if engine is None or not engine.holds(rows):
+        kind = type(rows)
+        raise ParameterError(
+            f"Rows of type {kind.__module__}.{kind.__qualname__} do not lie with {engine or 'this process'}: "
+            f"collections of Dask are learned with mergesvm.engines.Dask(...).learn, those of Spark with Spark(...).learn."
+        )
+    return engine
+
+
+def agreed_map(features: Any, X: Any, y: Any, engine: Engine | None) -> FeatureMap:
+    """The map that all workers use."""
     mapping = as_map(features)
     if mapping.frozen:
         return mapping
+    if isinstance(X, Frame) or _is_collection(X):
+        raise FeatureMapError(
+            f"{mapping!r} is not frozen, and rows on a cluster are not sampled for it. Freeze it on a sample first: "
+            f"map.freeze(sample)."
+        )
+    freeze = partial(frozen_map, mapping, X, y)
+    return freeze() if engine is None else engine.once(freeze)
+
+
+def frozen_map(mapping: FeatureMap, X: Any, y: Any = None) -> FeatureMap:
+    """The map, frozen on these rows, which is said."""
     frozen = mapping.freeze(X, y)
     warnings.warn(
         f"{mapping!r} was frozen on a sample of these rows. Pieces learned elsewhere add to this one only if they "
         f"use the same map: knowledge.features, which can be saved and loaded.",
         FrozenHereWarning,
-        stacklevel=3,
+        stacklevel=5,
     )
     return frozen
 
 
-@dataclass(frozen=True)
-class _Terms:
-    """How sums are to be kept, whatever the rows."""
-
-    features: FeatureMap
-    per_class: bool
-    class_weights: dict[Label, float]
-    precision: str
-    engine: Threads
-    anchor: Any
-
-    @classmethod
-    def of(
-        cls,
-        features: FeatureMap,
-        per_class: bool,
-        weights: dict[Label, float],
-        precision: str | None,
-        engine: Threads,
-        anchor: Any,
-    ) -> _Terms:
-        """Terms on which products are of the precision of the map, if none is given."""
-        usual = "float64" if isinstance(features, Identity) else features.dtype.name
-        return cls(features, per_class, weights, precision or usual, engine, anchor)
-
-    def signature(self, layout: Layout, kind: str | None = None) -> Signature:
-        weights = tuple(sorted(self.class_weights.items(), key=repr))
-        return Signature(self.features, layout.width, layout.names, layout.categories, self.per_class, weights, kind)
-
-
-def _learn_stream(scan: Scan, terms: _Terms, progress: Progress | None) -> Knowledge:
-    """Knowledge of all slices."""
-
-    def batches() -> Iterator[tuple[Batch, float]]:
-        with closing(iter(scan)) as slices:  # type: ignore[type-var]
-            for part in slices:
-                if part.rows.n_rows:
-                    yield batch_of(part), _foresight(part, scan)
-                if progress is not None:
-                    progress(scan)
-
-    check_memory(1, terms.signature(scan.layout))
-    whole = merge_stream(_pieces(batches(), scan.layout, terms))
-    if whole is None:
-        what = "all rows have missing values" if scan.dropped else "there are no rows"
-        raise DataError(f"There is nothing to learn in {scan.readers[0].file.name}: {what}.")
+def _sourced(harvest: Harvest, name: str) -> Knowledge:
+    """Knowledge with a note of the files that it came from."""
+    if harvest.knowledge is None:
+        what = "all rows have missing values" if harvest.dropped else "there are no rows"
+        raise DataError(f"There is nothing to learn in {name}: {what}.")
     when = now()
-    return replace(whole, provenance=tuple(Origin(source, rows, when) for source, rows in scan.counts.items()))
-
-
-def _foresight(part: Slice, scan: Scan) -> float:
-    """How much more there is to come, which decides whether compiling the kernels pays."""
-    return 1.0 if scan.share == 0 or scan.rows > part.rows.n_rows else 1 / scan.share
-
-
-def batch_of(part: Slice) -> Batch:
-    """A slice of files as a batch; errors name the file."""
-    if part.labels is None:
-        raise DataError(f"{part.rows.source} has no labels. Say with label= where they are.")
-    with _named(part.rows):
-        return Batch.of(part.rows, part.labels, part.weights)
-
-
-@contextmanager
-def _named(rows: Rows) -> Iterator[None]:
-    """Errors of rows from a file name it."""
-    try:
-        yield
-    except DataError as error:
-        if rows.source == Rows.source or rows.source in str(error):
-            raise
-        raise DataError(f"{rows.source}, from row {rows.first} on: {error}") from None
-
-
-def _pieces(batches: Iterable[tuple[Batch, float]], layout: Layout, terms: _Terms) -> Iterator[Knowledge]:
-    """Knowledge of all batches that can be summed about one anchor, and of the next ones about another."""
-    ledger = None
-    for batch, foresight in batches:
-        with _named(batch.rows):
-            if terms.class_weights:
-                batch = _weighted(batch, terms.class_weights)
-            signature = terms.signature(layout, batch.labels.kind)
-            check_memory(len(batch.labels.classes), signature)
-            if signature.mapped:
-                terms.features.check_rows(batch.rows, layout.names)
-            preferred = terms.anchor if ledger is None else ledger.anchor
-            if preferred is None and signature.mapped:
-                preferred = terms.features.middle
-            point = choose_anchor(
-                replace(batch, rows=MappedRows(batch.rows, terms.features)) if signature.mapped else batch,
-                None if preferred is None else as_point(preferred, signature.width),
-            )
-            if signature.mapped and terms.precision == "float32":
-                point = point.astype(np.float32).astype(np.float64)  # so that what is subtracted is what is recorded
-            if ledger is None or (point != ledger.anchor).any():
-                if ledger is not None:
-                    yield ledger.knowledge()
-                ledger = Ledger(signature, point, terms.engine, terms.precision)
-            ledger.add(batch, signature, foresight)
-    if ledger is not None:
-        yield ledger.knowledge()
-
-
-def _fixed_weights(class_weight: Mapping[Any, Any]) -> dict[Label, float]:
-    try:
-        return {plain_label(label): float(weight) for label, weight in class_weight.items()}
-    except (TypeError, ValueError):
-        raise ParameterError(f"class_weight has to give every class a number, not {dict(class_weight)!r}.") from None
+    origins = tuple(Origin(source, rows, when) for source, rows in harvest.counts.items())
+    return replace(harvest.knowledge, provenance=origins)
 
 
 def _names(found: tuple[str, ...] | None, given: Sequence[str] | None, width: int) -> tuple[str, ...] | None:
@@ -236,17 +203,3 @@ def _names(found: tuple[str, ...] | None, given: Sequence[str] | None, width: in
     if len(names) != width or len(set(names)) < width:
         raise ParameterError(f"feature_names has to be {width} different names, one a column, not {list(given)!r}.")
     return names
-
-
-def _weighted(batch: Batch, class_weight: Mapping[Label, float]) -> Batch:
-    """A batch in which the weight of its class is part of the weight of each row."""
-    unknown = [label for label in batch.labels.classes if label not in class_weight]
-    bad = [label for label, weight in class_weight.items() if not 0 < weight < np.inf]
-    if unknown or bad:
-        raise ParameterError(
-            f"class_weight needs a positive weight for every class; look at {(unknown or bad)[0]!r} in "
-            f"{dict(class_weight)!r}."
-        )
-    factors = np.array([class_weight[label] for label in batch.labels.classes])
-    weights = factors[batch.labels.codes] * (1.0 if batch.weights is None else batch.weights)
-    return replace(batch, weights=np.where(batch.labels.codes >= 0, weights, 0.0))

@@ -66,9 +66,10 @@ class Signature:
         ...
         mergesvm.errors.SignatureError: Cannot add knowledge of 3 features to knowledge of 2 features. ...
         """
+        if self.features != other.features:
+            raise unlike_maps(str(other.features), str(self.features), verb, preposition)
         mine, theirs = self._sayings(), other._sayings()
         alike = {
-            "features": self.features == other.features,
             "width": self.inputs == other.inputs,
             "names": (self.names, self.categories) == (other.names, other.categories),
             "form": (self.per_class, self.class_weights) == (other.per_class, other.class_weights),
@@ -77,8 +78,6 @@ class Signature:
         for key in mine:
             if not alike[key]:
                 cure = "Learn both pieces on the same terms."
-                if key == "features":
-                    cure = "Freeze one map, save it, and learn all pieces with it: map.save, features.load."
                 if key == "names":
                     cure = "Learn both with the same names in the same order; feature_names= gives names to an array."
                     pairs = list(enumerate(zip(self.names or (), other.names or (), strict=False)))
@@ -94,12 +93,19 @@ class Signature:
         form = "the class-wise form" if self.per_class else "the pooled form"
         weights = ", ".join(f"{label!r}: {weight}" for label, weight in self.class_weights)
         return {
-            "features": f"features {self.features}",
             "width": f"{self.inputs} features",
             "names": names,
             "form": form + (f" with class weights {{{weights}}}" if weights else ""),
             "labels": f"{self.labels} labels",
         }
+
+
+def unlike_maps(new: str, known: str, verb: str = "add", preposition: str = "to") -> SignatureError:
+    """The error for pieces with different feature maps, of which these are the names."""
+    return SignatureError(
+        f"Cannot {verb} knowledge of features {new} {preposition} knowledge of features {known}. Freeze one map, save "
+        f"it, and learn all pieces with it: map.save, features.load."
+    )
 
 
 def _listed(names: tuple[str, ...], most: int = 12) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mergesvm.data.labels import Label
 from mergesvm.knowledge.provenance import Provenance
 from mergesvm.knowledge.signature import Signature
+from mergesvm.knowledge.triangles import packed, unpacked
 
 ROUNDING = {"float64": 2.0**-42, "float32": 2.0**-20}
 """What share of a sum of squares rounding may have touched, by the precision of the products."""
@@ -61,10 +62,12 @@ class Sums:
             array.flags.writeable = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "pooled_gram"}
+        # Half of each matrix tells the other half, and what is pickled often travels.
+        state = {name: value for name, value in self.__dict__.items() if name != "pooled_gram"}
+        return state | {"grams": packed(self.grams, self.width)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update(state | {"grams": unpacked(state["grams"], state["signature"].width)})
         self.__post_init__()
 
     def arrays(self) -> tuple[NDArray[Any], ...]:

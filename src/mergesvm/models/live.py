@@ -19,8 +19,8 @@ from mergesvm.errors import (
     SubtractionError,
 )
 from mergesvm.knowledge import Knowledge, Signature
-from mergesvm.knowledge.learn import batch_of
 from mergesvm.knowledge.provenance import Origin, now
+from mergesvm.knowledge.stream import batch_of
 from mergesvm.models.checks import Check, Checks
 from mergesvm.models.intake import LARGEST, Intake
 from mergesvm.models.linear import LinearModel

@@ -160,7 +160,7 @@ def take_steps(
     step = max(1, int(CALL_PRODUCTS / products))
     for first in range(0, schedule.n_iter, step):
         last = min(first + step, schedule.n_iter)
-        engine.map(lambda index, last=last: going[index].go(last), order)  # type: ignore[misc]
+        engine.map(lambda index, last=last: going[index].go(last), order)
     ended = [each.walk() for each in going]
     if not all(np.isfinite(walk.plane).all() for walk in ended):
         raise DataError(

@@ -1,0 +1,104 @@
+"""Tables that lie in partitions on a cluster, and the columns to be learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from mergesvm.data.paths import File
+from mergesvm.data.reader import Layout, Terms
+from mergesvm.data.rows import spans
+from mergesvm.data.scan import Scan, terms_of
+from mergesvm.data.tabular import TableReader
+from mergesvm.errors import DataError
+
+
+class PartitionReader(TableReader):
+    """One partition of a table: record batches, as they come."""
+
+    def __init__(self, name: str, terms: Terms, schema: Any, batches: Iterable[Any] = ()) -> None:
+        super().__init__(File(name, None, 0), terms)
+        self._schema, self._batches = schema, batches
+
+    def arrow_schema(self) -> Any:
+        """Names and types of the columns."""
+        return self._schema
+
+    def tables(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
+        """Record batches of about so many rows: small ones are put together."""
+        waiting: list[Any] = []
+        for batch in self._batches:
+            waiting.append(batch.select(columns))
+            if sum(each.num_rows for each in waiting) >= rows:
+                yield from _cut(waiting, rows)
+                waiting = []
+        if waiting:
+            yield from _cut(waiting, rows)
+
+
+def _cut(batches: list[Any], rows: int) -> Iterator[tuple[Any, float]]:
+    for batch in pa.Table.from_batches(batches).combine_chunks().to_batches():
+        for start, stop in spans(batch.num_rows, rows):
+            yield batch.slice(start, stop - start), 0.0
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table that lies elsewhere, and what is asked of them; the rows come partition by partition.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Of the whole table.
+    terms : Terms
+    layout : Layout
+        The features that follow.
+    batch_rows : int or None
+    """
+
+    schema: Any
+    terms: Terms
+    layout: Layout
+    batch_rows: int | None = None
+
+    @classmethod
+    def of(cls, schema: Any, label: str, batch_rows: int | None = None, like: Any = None, **wishes: Any) -> Columns:
+        """Further arguments are those of :func:`mergesvm.scan`.
+
+        >>> Columns.of(pa.schema([("size", pa.float64()), ("sold", pa.string())]), "sold").layout.names
+        ('size',)
+        """
+        terms, expected = terms_of(label, like=like, **wishes)
+        if isinstance(terms.categories, str):
+            raise DataError("Values of a table on a cluster are not looked up: declare categories={column: [...]}.")
+        layout = expected
+        if layout is None or layout.names is None:
+            layout = PartitionReader("the table", terms, schema).layout(terms.categories)
+        return cls(schema, terms, layout, batch_rows)
+
+    def scan(self, batches: Iterable[Any], name: str) -> Scan:
+        """The rows of one partition, from its record batches."""
+        return Scan([PartitionReader(name, self.terms, self.schema, batches)], self.batch_rows, self.layout)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table on the workers of an engine, and its columns."""
+
+    table: Any
+    columns: Columns
+
+
+def record_batches(content: Any) -> Iterable[Any]:
+    """The record batches of a partition, whatever it is: those of Arrow, a table of pandas or polars, or a stream."""
+    if hasattr(content, "to_arrow"):
+        content = content.to_arrow()
+    if hasattr(content, "iloc"):
+        content = pa.Table.from_pandas(content, preserve_index=False)
+    batches: Iterable[Any] = content
+    if isinstance(content, pa.Table):
+        batches = content.to_batches()
+    return [content] if isinstance(content, pa.RecordBatch) else batches

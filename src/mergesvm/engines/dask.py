@@ -1,0 +1,3 @@
+"""The engine Dask."""
+
+from __future__ import annotations

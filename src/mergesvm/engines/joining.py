@@ -1,0 +1,65 @@
+"""How the results of workers become one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Result = TypeVar("Result")
+
+
+class Join(ABC, Generic[Result]):
+    """A function of several results that gives one, whatever their order and grouping."""
+
+    @abstractmethod
+    def __call__(self, results: Sequence[Result]) -> Result:
+        """One result of at least one."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Numbers that are added across workers at one time.
+
+    Attributes
+    ----------
+    size : int
+        How many.
+    holders : tuple of bool
+        Which workers have any that are not zero.
+    """
+
+    size: int
+    holders: tuple[bool, ...]
+
+
+class Addition(Join[Result]):
+    """A join that comes down to a sum of numbers, once all workers agree on what the numbers stand for.
+
+    First the descriptions of all results, which are small, go to everyone, and everyone makes the same plan of them.
+    Then only plain numbers travel, a block at a time, and none from workers that have none.
+    """
+
+    @abstractmethod
+    def describe(self, result: Result) -> Any:
+        """What others need to know of a result before they can agree."""
+
+    @abstractmethod
+    def agree(self, descriptions: Sequence[Any]) -> Any:
+        """The plan that follows from the descriptions of all workers, in order: the same at all of them."""
+
+    @abstractmethod
+    def blocks(self, plan: Any) -> Sequence[Block]:
+        """The blocks of numbers to be added."""
+
+    @abstractmethod
+    def pack(self, result: Result, plan: Any, index: int, out: NDArray[np.float64]) -> None:
+        """Write the numbers of a block of a result; only of results that hold any."""
+
+    @abstractmethod
+    def unpack(self, plan: Any, totals: Iterable[NDArray[np.float64]]) -> Result:
+        """The result of all, from the sums of all blocks in order; each is only valid until the next one comes."""

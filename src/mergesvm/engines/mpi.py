@@ -1,0 +1,3 @@
+"""The engine MPI."""
+
+from __future__ import annotations

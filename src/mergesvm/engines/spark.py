@@ -1,0 +1,3 @@
+"""The engine Spark."""
+
+from __future__ import annotations

@@ -1,0 +1,106 @@
+"""Learning spread over the workers of an engine: the work goes to the rows, and only knowledge travels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mergesvm.data import Batch, Layout, Scan
+from mergesvm.data.frame import Columns, Frame, record_batches
+from mergesvm.engines.engine import Engine
+from mergesvm.errors import DataError
+from mergesvm.knowledge.harvest import Gathering, Harvest
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.stream import Progress, learn_batch, learn_scan
+from mergesvm.knowledge.terms import LearningTerms
+
+MOST_PARTS = 4
+"""A worker gets at most so many parts: the smaller they are, the less is lost where one is slow or dies."""
+
+WORTHWHILE = 64
+"""A part is at least so many times as large as one of its matrices, or joining would take as long as learning."""
+
+
+def spread_scan(scan: Scan, terms: LearningTerms, engine: Engine, progress: Progress | None = None) -> Harvest:
+    """Knowledge of files, dealt out to the workers by size; or, under MPI with files of its own, of each rank's."""
+    own = engine.local
+    parts = [scan] if own else engine.once(lambda: scan.parts(_part_count(scan, terms, engine)))
+
+    def tell(done: int, total: int) -> None:
+        scan.share = done / total
+        if progress is not None:
+            progress(scan)
+
+    names = [part.name for part in parts]
+    join = Gathering(terms.features)
+    harvest = engine.merge(_learn_part, parts, join, given=(terms,), names=names, done=tell, own=own)
+    if not engine.receives:
+        return Harvest(Knowledge.zero(terms.signature(parts[0].layout)))
+    assert harvest is not None
+    scan.counts, scan.dropped = harvest.counts, harvest.dropped
+    scan.rows, scan.share = sum(harvest.counts.values()), 1.0
+    return harvest
+
+
+def _part_count(scan: Scan, terms: LearningTerms, engine: Engine) -> int:
+    matrix = 8 * terms.signature(scan.layout).width ** 2
+    shares = scan.size // (engine.workers * WORTHWHILE * matrix)
+    return engine.workers * max(1, min(MOST_PARTS, shares))
+
+
+def _learn_part(scan: Scan, terms: LearningTerms) -> Harvest:
+    return learn_scan(scan, terms)
+
+
+def spread_batch(batch: Batch, layout: Layout, terms: LearningTerms, engine: Engine) -> Knowledge:
+    """Knowledge of rows in memory: under MPI those of every rank together, else dealt out to the workers."""
+    if engine.collective:
+        batches: Sequence[Batch] = [batch]
+    else:
+        batches = list(batch.slices(engine.workers))
+    names = [f"rows from {part.rows.first} on" for part in batches]
+    join, own = Gathering(terms.features), engine.collective
+    harvest = engine.merge(_learn_rows, batches, join, given=(layout, terms), names=names, own=own)
+    if not engine.receives:
+        return Knowledge.zero(terms.signature(layout))
+    return _known(harvest)
+
+
+def _learn_rows(batch: Batch, layout: Layout, terms: LearningTerms) -> Harvest:
+    batch.rows.names = layout.names
+    return Harvest(learn_batch(batch, layout, terms) if batch.rows.n_rows else None)
+
+
+def spread_collection(
+    X: Any, y: Any, sample_weight: Any, names: Sequence[str] | None, terms: LearningTerms, engine: Engine
+) -> Knowledge:
+    """Knowledge of collections whose partitions lie at the workers: rows, labels and perhaps weights side by side."""
+    together = (X, y) if sample_weight is None else (X, y, sample_weight)
+    parts = engine.partitions(together)
+    return _known(engine.merge(_learn_block, parts, Gathering(terms.features), given=(names, terms)))
+
+
+def _learn_block(block: tuple[Any, ...], names: Sequence[str] | None, terms: LearningTerms) -> Harvest:
+    batch = Batch.of(*block)
+    if names is not None:
+        batch.rows.names = tuple(names)
+    if not batch.rows.n_rows:
+        return Harvest(None)
+    return Harvest(learn_batch(batch, Layout(batch.rows.width, batch.rows.names), terms))
+
+
+def spread_frame(frame: Frame, terms: LearningTerms, engine: Engine) -> Knowledge:
+    """Knowledge of a table whose partitions lie at the workers."""
+    parts, given = engine.partitions(frame.table), (frame.columns, terms)
+    return _known(engine.merge(_learn_partition, parts, Gathering(terms.features), given=given))
+
+
+def _learn_partition(content: Any, columns: Columns, terms: LearningTerms) -> Harvest:
+    harvest = learn_scan(columns.scan(record_batches(content), "a partition of the table"), terms)
+    return Harvest(harvest.knowledge, dropped=harvest.dropped)
+
+
+def _known(harvest: Harvest | None) -> Knowledge:
+    if harvest is None or harvest.knowledge is None:
+        raise DataError("There is nothing to learn: there are no rows.")
+    return harvest.knowledge

@@ -1,0 +1,97 @@
+"""Learning from one batch after another, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+
+import numpy as np
+
+from mergesvm.data import Batch, Layout, Rows, Scan, Slice
+from mergesvm.errors import DataError
+from mergesvm.features import MappedRows
+from mergesvm.knowledge.algebra import merge_stream
+from mergesvm.knowledge.anchor import as_point, choose_anchor
+from mergesvm.knowledge.harvest import Harvest
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.ledger import Ledger, check_memory
+from mergesvm.knowledge.terms import LearningTerms, weighted
+
+Progress = Callable[[Scan], None]
+
+
+def learn_batch(batch: Batch, layout: Layout, terms: LearningTerms) -> Knowledge:
+    """Knowledge of one batch."""
+    whole = merge_stream(_pieces([(batch, 1.0)], layout, terms))
+    assert whole is not None
+    return whole
+
+
+def learn_scan(scan: Scan, terms: LearningTerms, progress: Progress | None = None) -> Harvest:
+    """What all slices of a scan give."""
+
+    def batches() -> Iterator[tuple[Batch, float]]:
+        with closing(iter(scan)) as slices:  # type: ignore[type-var]
+            for part in slices:
+                if part.rows.n_rows:
+                    yield batch_of(part), _foresight(part, scan)
+                if progress is not None:
+                    progress(scan)
+
+    check_memory(1, terms.signature(scan.layout))
+    whole = merge_stream(_pieces(batches(), scan.layout, terms))
+    return Harvest(whole, dict(scan.counts), scan.dropped)
+
+
+def _foresight(part: Slice, scan: Scan) -> float:
+    """How much more there is to come, which decides whether compiling the kernels pays."""
+    return 1.0 if scan.share == 0 or scan.rows > part.rows.n_rows else 1 / scan.share
+
+
+def batch_of(part: Slice) -> Batch:
+    """A slice of files as a batch; errors name the file."""
+    if part.labels is None:
+        raise DataError(f"{part.rows.source} has no labels. Say with label= where they are.")
+    with _named(part.rows):
+        return Batch.of(part.rows, part.labels, part.weights)
+
+
+@contextmanager
+def _named(rows: Rows) -> Iterator[None]:
+    """Errors of rows from a file name it."""
+    try:
+        yield
+    except DataError as error:
+        if rows.source == Rows.source or rows.source in str(error):
+            raise
+        raise DataError(f"{rows.source}, from row {rows.first} on: {error}") from None
+
+
+def _pieces(batches: Iterable[tuple[Batch, float]], layout: Layout, terms: LearningTerms) -> Iterator[Knowledge]:
+    """Knowledge of all batches that can be summed about one anchor, and of the next ones about another."""
+    ledger = None
+    for batch, foresight in batches:
+        with _named(batch.rows):
+            if terms.class_weights:
+                batch = weighted(batch, terms.class_weights)
+            signature = terms.signature(layout, batch.labels.kind)
+            check_memory(len(batch.labels.classes), signature)
+            if signature.mapped:
+                terms.features.check_rows(batch.rows, layout.names)
+            preferred = terms.anchor if ledger is None else ledger.anchor
+            if preferred is None and signature.mapped:
+                preferred = terms.features.middle
+            point = choose_anchor(
+                replace(batch, rows=MappedRows(batch.rows, terms.features)) if signature.mapped else batch,
+                None if preferred is None else as_point(preferred, signature.width),
+            )
+            if signature.mapped and terms.precision == "float32":
+                point = point.astype(np.float32).astype(np.float64)  # so that what is subtracted is what is recorded
+            if ledger is None or (point != ledger.anchor).any():
+                if ledger is not None:
+                    yield ledger.knowledge()
+                ledger = Ledger(signature, point, terms.engine, terms.precision)
+            ledger.add(batch, signature, foresight)
+    if ledger is not None:
+        yield ledger.knowledge()

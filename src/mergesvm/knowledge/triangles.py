@@ -1,0 +1,54 @@
+"""Symmetric matrices as their upper triangles, row by row: half the numbers to store and to send."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.knowledge.loading import loaded_kernels
+from mergesvm.knowledge.narrow import mirror
+
+
+def triangle_size(width: int) -> int:
+    """How many numbers the triangle of a matrix has."""
+    return width * (width + 1) // 2
+
+
+def pack_triangle(gram: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    """Write the upper triangle of a matrix."""
+    width, at = len(gram), 0
+    for row in range(width):
+        out[at : at + width - row] = gram[row, row:]
+        at += width - row
+
+
+def unpack_triangle(line: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """The matrix of which this is the upper triangle.
+
+    >>> unpack_triangle(np.array([1.0, 2.0, 3.0]), 2)
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    gram = np.empty((width, width))
+    at = 0
+    for row in range(width):
+        gram[row, row:] = line[at : at + width - row]
+        at += width - row
+    kernels = loaded_kernels()
+    (mirror if kernels is None else kernels.mirror)(gram)
+    return gram
+
+
+def packed(grams: Sequence[NDArray[np.float64]], width: int) -> NDArray[np.float64]:
+    """The triangles of several matrices, one a line."""
+    lines = np.empty((len(grams), triangle_size(width)))
+    for line, gram in zip(lines, grams, strict=True):
+        pack_triangle(gram, line)
+    return lines
+
+
+def unpacked(lines: NDArray[np.float64], width: int) -> tuple[NDArray[np.float64], ...]:
+    """The matrices of several triangles."""
+    return tuple(unpack_triangle(line, width) for line in lines)
