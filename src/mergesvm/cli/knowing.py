@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from mergesvm.cli.options import AsJson, Debug, Force, Output, Quiet, as_class_weight
+from mergesvm.cli.options import (
+    Address,
+    AsJson,
+    Debug,
+    EngineName,
+    Force,
+    Local,
+    Output,
+    Quiet,
+    Verbose,
+    Workers,
+    as_class_weight,
+)
 from mergesvm.cli.reading import Reading, reads
+from mergesvm.cli.running import running
 from mergesvm.cli.talk import Talk, check_output, printable
+from mergesvm.data import Scan
 from mergesvm.errors import MissingFileError, ParameterError, SignatureError
 from mergesvm.features import FeatureMap, Identity, as_map, is_map_name, load
 from mergesvm.files import read_kind
@@ -37,43 +52,65 @@ def learn_command(
         str | None,
         typer.Option(help="Of the products: float64, or float32, which is faster; by default that of the map."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Threads; one a core by default.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Threads, one a core by default; with another engine those of each worker, one.")
+    ] = None,
+    engine: EngineName = "threads",
+    workers: Workers = None,
+    address: Address = None,
+    local: Local = False,
     force: Force = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     as_json: AsJson = False,
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Learn from files in one pass, however large they are, and write a small file of knowledge."""
-    talk = Talk(quiet, as_json)
-    check_output(output, force)
-    earlier = None if like is None else open_any(like)
-    mapping = features_from(features, earlier)
-    source = reading.scan(like=earlier or (mapping if has_layout(mapping) else None))
-    frozen_here = not mapping.frozen
-    if frozen_here:
-        mapping = mapping.freeze(source)
-        talk.out.print(
-            printable(
-                f"{mapping!r} was frozen on the first rows of these files. Pieces that are to add need the same map: "
-                f"mergesvm plan writes it."
-            ),
-            markup=False,
+    with running(engine, workers, address, local) as place:
+        talk = Talk(quiet or not place.speaks, as_json and place.speaks)
+        place.once(lambda: check_output(output, force))
+
+        def prepare() -> tuple[FeatureMap, Scan]:
+            earlier = None if like is None else open_any(like)
+            mapping = features_from(features, earlier)
+            return mapping, reading.scan(like=earlier or (mapping if has_layout(mapping) else None))
+
+        mapping, source = place.together(prepare)
+        frozen_here = not mapping.frozen
+        if frozen_here:
+            mapping = place.once(lambda: mapping.freeze(source))
+            talk.out.print(
+                printable(
+                    f"{mapping!r} was frozen on the first rows of these files. Pieces that are to add need the same "
+                    f"map: mergesvm plan writes it."
+                ),
+                markup=False,
+            )
+        with talk.progress("learning") as progress:
+            knowledge = learn(
+                source,
+                features=mapping,
+                per_class=not pooled,
+                precision=precision,
+                engine=place,
+                n_jobs=jobs,
+                progress=progress,
+            )
+        place.once(lambda: knowledge.save(output))
+        if verbose:
+            talk.out.print(f"{place!r}, sent: {place.traffic}", markup=False)
+        dropped = f", {source.dropped:,} rows with missing values left out" if source.dropped else ""
+        talk.out.print(printable(f"{knowledge}{dropped}\nwritten to {output}"), markup=False)
+        talk.result(
+            output=output,
+            dropped=source.dropped,
+            map=repr(mapping),
+            fingerprint=mapping.fingerprint,
+            frozen_here=frozen_here,
+            engine=repr(place),
+            traffic=asdict(place.traffic),
+            **facts(knowledge),
         )
-    with talk.progress("learning") as progress:
-        knowledge = learn(
-            source, features=mapping, per_class=not pooled, precision=precision, n_jobs=jobs, progress=progress
-        )
-    knowledge.save(output)
-    dropped = f", {source.dropped:,} rows with missing values left out" if source.dropped else ""
-    talk.out.print(printable(f"{knowledge}{dropped}\nwritten to {output}"), markup=False)
-    talk.result(
-        output=output,
-        dropped=source.dropped,
-        map=repr(mapping),
-        fingerprint=mapping.fingerprint,
-        frozen_here=frozen_here,
-        **facts(knowledge),
-    )
 
 
 def merge_command(

@@ -25,6 +25,18 @@ Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it is there already.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Say one JSON object, for machines.")]
+EngineName = Annotated[
+    str, typer.Option("--engine", help="Where the work runs: threads, mpi (under mpiexec), dask or spark.")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, help="Threads, or processes of a cluster started for this; one a core by default."),
+]
+Address = Annotated[str | None, typer.Option(help="Of a Dask scheduler (tcp://...) or a Spark master (spark://...).")]
+Local = Annotated[
+    bool, typer.Option("--local", help="Under mpiexec: the files are each rank's own, and not dealt out.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say where the work ran, and what travelled.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.", callback=_debug)]
 
 

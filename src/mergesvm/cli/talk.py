@@ -57,12 +57,12 @@ class Talk:
             TextColumn("{task.description}"),
             BarColumn(),
             TaskProgressColumn(),
-            TextColumn("{task.fields[rows]:,} rows, {task.fields[speed]:,.0f} rows/s"),
+            TextColumn("{task.fields[rows]}"),
             TimeRemainingColumn(),
             console=console,
             transient=True,
         )
-        task = bar.add_task(what, total=1.0, rows=0, speed=0.0)
+        task = bar.add_task(what, total=1.0, rows="")
         began = time.perf_counter()
         wanted = not self.silent and console.is_terminal
 
@@ -70,7 +70,9 @@ class Talk:
             elapsed = time.perf_counter() - began
             if wanted and elapsed > PATIENCE_SECONDS:
                 bar.start()  # does nothing the second time
-                bar.update(task, completed=scan.share, rows=scan.rows, speed=scan.rows / elapsed)
+                # Workers elsewhere tell how far they are, and their rows only when they are done.
+                rows = f"{scan.rows:,} rows, {scan.rows / elapsed:,.0f} rows/s" if scan.rows else ""
+                bar.update(task, completed=scan.share, rows=rows)
 
         try:
             yield update

@@ -120,6 +120,10 @@ class Engine(ABC):
         """Call a function once, and not at every worker where all run the same program; all get what it gives."""
         return function()
 
+    def together(self, function: Callable[[], Result]) -> Result:
+        """Call a function at every worker that runs the caller's program; where it fails at one, it fails at all."""
+        return function()
+
     @property
     def speaks(self) -> bool:
         """Whether it is this process that talks to the user, where there are many that run the same program."""
@@ -188,6 +192,11 @@ def taught(learn: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate the function that :meth:`Engine.learn` calls. Engines themselves do not know what learning is."""
     _teacher[:] = [learn]
     return learn
+
+
+def is_collection(rows: Any) -> bool:
+    """Whether rows are a collection of Dask or Spark, of which only the engine that holds it has the content."""
+    return type(rows).__module__.split(".")[0] in ("dask", "dask_expr", "pyspark")
 
 
 @contextmanager

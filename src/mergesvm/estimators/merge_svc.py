@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from mergesvm.data import Rows
 from mergesvm.data.labels import Label
+from mergesvm.engines.choosing import placed
+from mergesvm.engines.engine import Engine
 from mergesvm.errors import FormError, ParameterError
 from mergesvm.estimators.face import Face
 from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_learn
@@ -51,8 +55,12 @@ class MergeSVC(Face):
     precision : {"float64", "float32"}, optional
         In which precision products of wide rows are formed: by default that of the map, and float64 where there is
         none.
+    engine : Engine, optional
+        Where rows are learned: see :mod:`mergesvm.engines` and :func:`mergesvm.learn`. With ``Dask``, X and y may be
+        collections of Dask. Under ``MPI`` each rank gives its own rows, and all get the model of all. Threads by
+        default.
     n_jobs : int, optional
-        Number of threads; one a core by default.
+        Number of threads, one a core by default; with an engine other than threads those of each worker, one.
 
     Attributes
     ----------
@@ -100,6 +108,7 @@ class MergeSVC(Face):
         n_features: int | None = None,
         random_state: Any = None,
         precision: str | None = None,
+        engine: Engine | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.C = C
@@ -113,6 +122,7 @@ class MergeSVC(Face):
         self.n_features = n_features
         self.random_state = random_state
         self.precision = precision
+        self.engine = engine
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -205,10 +215,14 @@ class MergeSVC(Face):
     def _learn(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Knowledge:
         rows, labels = rows_to_learn(self, X, y, reset)
         knowledge = None if reset else self.knowledge_
-        if knowledge is None:
-            features = map_of(self.features, self.n_features, self.random_state).freeze(rows, labels)
-        else:
+        if knowledge is not None:
             features = knowledge.features
+        else:
+            features = map_of(self.features, self.n_features, self.random_state)
+            if isinstance(rows, Rows):
+                freeze = partial(features.freeze, rows, labels)
+                spread = placed(self.engine)[1]
+                features = freeze() if spread is None else spread.once(freeze)
         return learn(
             rows,
             labels,
@@ -218,6 +232,7 @@ class MergeSVC(Face):
             class_weight=self._pooled_weights(),
             anchor=None if knowledge is None else knowledge.anchor,
             precision=self.precision,
+            engine=self.engine,
             n_jobs=self.n_jobs,
         )
 
@@ -234,7 +249,9 @@ class MergeSVC(Face):
     def _solve(self, knowledge: Knowledge, terms: dict[str, Any]) -> LinearModel | PairwiseModel:
         # In the pooled form the weights of the classes are in the sums already.
         changes = {} if knowledge.per_class else {"class_weight": None}
-        return solve(knowledge, **(terms | changes), n_jobs=self.n_jobs)
+        # Ranks that all solve the same share the cores of their machine.
+        shared = self.n_jobs is None and self.engine is not None and self.engine.collective
+        return solve(knowledge, **(terms | changes), n_jobs=1 if shared else self.n_jobs)
 
     def _present_terms(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SOLVE_PARAMETERS}

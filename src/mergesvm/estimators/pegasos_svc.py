@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data import Batch
+from mergesvm.engines.engine import Engine
 from mergesvm.errors import FormError, ParameterError
 from mergesvm.estimators.face import Face
 from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_learn
@@ -68,6 +69,9 @@ class PegasosSVC(Face):
     precision : {"float64", "float32"}, optional
         Of the coefficients while they are learned: by default float32 where rows are float32 or small whole numbers,
         which serves for tens of millions of steps.
+    engine : Engine, optional
+        Where problems are walked, each by one worker: see :mod:`mergesvm.engines`. All workers get the rows; under MPI
+        all ranks have to give the same. Threads by default.
     n_jobs : int, optional
         Number of threads; one a core by default.
 
@@ -117,6 +121,7 @@ class PegasosSVC(Face):
         n_features: int | None = None,
         random_state: Any = 0,
         precision: str | None = None,
+        engine: Engine | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.lambda_ = lambda_
@@ -134,6 +139,7 @@ class PegasosSVC(Face):
         self.n_features = n_features
         self.random_state = random_state
         self.precision = precision
+        self.engine = engine
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, initial: Any = None) -> Self:
@@ -157,6 +163,7 @@ class PegasosSVC(Face):
                 terms,
                 seed=self._seed(),
                 initial=None if initial is None else _planes(initial),
+                engine=self.engine,
                 n_jobs=self.n_jobs,
             )
             return self
@@ -180,7 +187,8 @@ class PegasosSVC(Face):
                 raise ParameterError(f"Class {strangers[0]!r} in y is not among the classes given: {allowed!r}.")
             if before is None:
                 return self.fit(X, y)
-            self._learned = train_pegasos(batch, before.signature.features, terms, before=before, n_jobs=self.n_jobs)
+            features = before.signature.features
+            self._learned = train_pegasos(batch, features, terms, before=before, engine=self.engine, n_jobs=self.n_jobs)
             return self
 
     def forget(self, X: Any, y: Any = None) -> NoReturn:  # noqa: ARG002

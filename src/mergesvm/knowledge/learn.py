@@ -11,8 +11,8 @@ from typing import Any
 from mergesvm.data import Batch, Layout, Scan
 from mergesvm.data.frame import Columns, Frame
 from mergesvm.data.labels import Label
-from mergesvm.engines import Threads
-from mergesvm.engines.engine import Engine, taught
+from mergesvm.engines.choosing import placed
+from mergesvm.engines.engine import Engine, is_collection, taught
 from mergesvm.errors import DataError, FeatureMapError, FormError, FrozenHereWarning, ParameterError
 from mergesvm.features import FeatureMap, as_map
 from mergesvm.knowledge.harvest import Harvest
@@ -93,10 +93,8 @@ def learn(
         raise FormError(
             "class_weight is chosen when solving, unless per_class=False. Leave it out here, or learn the pooled form."
         )
-    spread = None if engine is None or engine.embedded else engine
-    if engine is not None and n_jobs is None:
-        n_jobs = engine.workers if engine.embedded else 1
-    threads, weights = Threads(n_jobs), fixed_weights(class_weight or {})
+    threads, spread = placed(engine, n_jobs)
+    weights = fixed_weights(class_weight or {})
 
     def terms_for(rows: Any, labels: Any = None) -> LearningTerms:
         mapping = agreed_map(features, rows, labels, engine)
@@ -110,7 +108,7 @@ def learn(
             return spread_frame(X, terms, _holder(engine, X.table))
         harvest = learn_scan(X, terms, progress) if spread is None else spread_scan(X, terms, spread, progress)
         return _sourced(harvest, X.readers[0].file.name)
-    if _is_collection(X):
+    if is_collection(X):
         holder = _holder(engine, X)
         return spread_collection(X, y, sample_weight, feature_names, terms_for(X), holder)
     batch = Batch.of(X, y, sample_weight)
@@ -145,17 +143,13 @@ ON_TABLES = {"per_class", "class_weight", "anchor", "precision", "n_jobs"}
 """Arguments of :func:`learn` that count for tables, too; all others tell how to read them."""
 
 
-def _is_collection(rows: Any) -> bool:
-    return type(rows).__module__.split(".")[0] in ("dask", "dask_expr", "pyspark")
-
-
 def _holder(engine: Engine | None, rows: Any) -> Engine:
     """The engine, if it is the one on whose workers the rows lie."""
     if engine is None or not engine.holds(rows):
         kind = type(rows)
         raise ParameterError(
             f"Rows of type {kind.__module__}.{kind.__qualname__} do not lie with {engine or 'this process'}: "
-            f"collections of Dask are learned with mergesvm.engines.Dask(...).learn, those of Spark with Spark(...).learn."
+            f"collections of Dask are learned with mergesvm.engines.Dask, those of Spark with mergesvm.engines.Spark."
         )
     return engine
 
@@ -165,7 +159,7 @@ def agreed_map(features: Any, X: Any, y: Any, engine: Engine | None) -> FeatureM
     mapping = as_map(features)
     if mapping.frozen:
         return mapping
-    if isinstance(X, Frame) or _is_collection(X):
+    if isinstance(X, Frame) or is_collection(X):
         raise FeatureMapError(
             f"{mapping!r} is not frozen, and rows on a cluster are not sampled for it. Freeze it on a sample first: "
             f"map.freeze(sample)."

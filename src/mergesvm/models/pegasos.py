@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from mergesvm.data import Batch
 from mergesvm.data.labels import Label
 from mergesvm.engines import Threads
-from mergesvm.errors import ParameterError, SignatureError, SolverWarning
+from mergesvm.engines.choosing import placed
+from mergesvm.engines.engine import Engine
+from mergesvm.errors import DataError, ParameterError, SignatureError, SolverWarning
 from mergesvm.features import FeatureMap
 from mergesvm.knowledge.signature import Signature
 from mergesvm.models.linear import LinearModel
@@ -69,6 +71,7 @@ def train_pegasos(
     seed: int = 0,
     before: Pegasos | None = None,
     initial: Planes | None = None,
+    engine: Engine | None = None,
     n_jobs: int | None = None,
 ) -> Pegasos:
     """Make ``n_iter`` steps in every problem that the batch has rows on both sides of.
@@ -84,6 +87,8 @@ def train_pegasos(
         What to go on from: problems that are in it go on where they stopped, those of new classes begin at zero.
     initial : LinearModel or PairwiseModel, optional
         Of the same classes and features: problems begin at its planes.
+    engine : Engine, optional
+        Where problems are walked. Under MPI all ranks have the same rows.
     n_jobs : int, optional
 
     Examples
@@ -95,7 +100,7 @@ def train_pegasos(
     >>> learned.model.predict([[0.5], [5.5]]), learned.steps
     (array(['low', 'high'], dtype='<U4'), 1000)
     """
-    terms, engine = terms.check(), Threads(n_jobs)
+    terms, (threads, spread) = terms.check(), placed(engine, n_jobs)
     labels = batch.labels
     signature = Signature(features, batch.rows.width, batch.rows.names, labels=labels.kind)
     rows = dict(zip(labels.classes, labels.rows.tolist(), strict=True))
@@ -107,7 +112,10 @@ def train_pegasos(
     if isinstance(terms.class_weight, Mapping):
         given_weights(terms.class_weight, classes)  # an error if they are not weights of these classes
 
-    pool = Pool.of(batch, features, engine)
+    if spread is not None:
+        seed = spread.once(lambda: seed)
+        _check_same_rows(batch, spread)
+    pool = Pool.of(batch, features, threads)
     real = np.dtype(terms.precision) if terms.precision else pool.real
     keys = _keys(classes, terms.multiclass)
     seeds = Seeds(seed) if before is None else before.seeds
@@ -125,10 +133,26 @@ def train_pegasos(
             SolverWarning,
             stacklevel=3,
         )
-    ended = take_steps(pool, list(problems.values()), [walks[key] for key in problems], terms.schedule, engine)
+    starts = [walks[key] for key in problems]
+    ended = take_steps(pool, list(problems.values()), starts, terms.schedule, spread or threads)
     walks |= dict(zip(problems, ended, strict=True))
-    model = _model(pool, labels.classes, rows, signature, walks, set(problems), terms, before, engine)
+    model = _model(pool, labels.classes, rows, signature, walks, set(problems), terms, before, threads)
     return Pegasos(terms, signature, rows, walks, seeds, model)
+
+
+def _check_same_rows(batch: Batch, engine: Engine) -> None:
+    """Raise an error where ranks have different rows: each would walk its problems elsewhere."""
+    mine = batch.rows.n_rows, batch.rows.width, batch.labels.classes, batch.labels.rows.tolist()
+    first = engine.once(lambda: mine)
+
+    def compare() -> None:
+        if mine != first:
+            raise DataError(
+                f"Pegasos needs the same rows at all ranks: {mine[0]:,} rows of {list(mine[2])!r} here, {first[0]:,} "
+                f"rows of {list(first[2])!r} at the first. Rows of which each rank holds its own are for MergeSVC."
+            )
+
+    engine.together(compare)
 
 
 def _keys(classes: tuple[Label, ...], multiclass: str) -> list[Key]:

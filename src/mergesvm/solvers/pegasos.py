@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.engines import Threads
+from mergesvm.data import spans
+from mergesvm.engines.engine import Engine
 from mergesvm.errors import DataError
 from mergesvm.solvers.pool import Pool
 from mergesvm.solvers.schedule import MOST_STEPS, Schedule
@@ -134,7 +135,7 @@ class Seeds:
 
 
 def take_steps(
-    pool: Pool, problems: Sequence[Side], walks: Sequence[Walk], schedule: Schedule, engine: Threads
+    pool: Pool, problems: Sequence[Side], walks: Sequence[Walk], schedule: Schedule, engine: Engine
 ) -> list[Walk]:
     """Make ``n_iter`` steps in each of some binary problems.
 
@@ -143,9 +144,10 @@ def take_steps(
         w <- (1 - eta lambda) w + eta / k sum omega y x      over those of the k rows with y w.x < 1
 
     which minimises lambda/2 w.w + mean of omega max(0, 1 - y w.x). (The paper has (1 - eta) for the shrink, a slip.)
-    Every problem has its own sequence of draws, so that all come out the same on any number of threads.
+    Every problem has its own sequence of draws, so that all come out the same on any number of workers.
 
     >>> from mergesvm.data import Batch
+    >>> from mergesvm.engines import Threads
     >>> from mergesvm.features import Identity
     >>> pool = Pool.of(Batch.of([[-1.0], [1.0]], ["a", "b"]), Identity())
     >>> schedule = Schedule(0.1, 1000, fit_intercept=False)
@@ -153,20 +155,41 @@ def take_steps(
     >>> take_steps(pool, [problem], [start], schedule, Threads(1))[0].plane.round(1)
     array([1., 0.])
     """
-    going = [_Going(pool, problem, walk, schedule) for problem, walk in zip(problems, walks, strict=True)]
-    # All have as many steps to make, but not as far to reach: rows of more classes lie further apart.
-    order = sorted(range(len(going)), key=lambda index: -going[index].count)
-    products = schedule.batch_size * (pool.length + STEP_PRODUCTS)
-    step = max(1, int(CALL_PRODUCTS / products))
-    for first in range(0, schedule.n_iter, step):
-        last = min(first + step, schedule.n_iter)
-        engine.map(lambda index, last=last: going[index].go(last), order)
-    ended = [each.walk() for each in going]
+    if engine.embedded:
+        ended = _walk_here(pool, problems, walks, schedule, engine)
+    else:
+        tasks = list(zip(problems, walks, strict=True))
+        names = [f"the problem of classes {problem.present}" for problem in problems]
+        ended = engine.map(_walk_there, tasks, given=(pool, schedule), names=names)
     if not all(np.isfinite(walk.plane).all() for walk in ended):
         raise DataError(
             "Input X has values too large for steps to add. Rescale the columns, for example to unit variance."
         )
     return ended
+
+
+def _walk_here(
+    pool: Pool, problems: Sequence[Side], walks: Sequence[Walk], schedule: Schedule, engine: Engine
+) -> list[Walk]:
+    going = [_Going(pool, problem, walk, schedule) for problem, walk in zip(problems, walks, strict=True)]
+    # All have as many steps to make, but not as far to reach: rows of more classes lie further apart.
+    order = sorted(range(len(going)), key=lambda index: -going[index].count)
+    for last in _stops(pool, schedule):
+        engine.map(lambda index, last=last: going[index].go(last), order)
+    return [each.walk() for each in going]
+
+
+def _walk_there(task: tuple[Side, Walk], pool: Pool, schedule: Schedule) -> Walk:
+    going = _Going(pool, *task, schedule)
+    for last in _stops(pool, schedule):
+        going.go(last)
+    return going.walk()
+
+
+def _stops(pool: Pool, schedule: Schedule) -> Iterator[int]:
+    """The steps up to which one call of the kernel goes after another."""
+    products = schedule.batch_size * (pool.length + STEP_PRODUCTS)
+    return (last for _, last in spans(schedule.n_iter, max(1, int(CALL_PRODUCTS / products))))
 
 
 class _Going:

@@ -1,0 +1,26 @@
+"""The engine that a command runs on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mergesvm.engines.choosing import engine_named
+from mergesvm.engines.engine import Engine
+from mergesvm.errors import MergeSVMError
+
+WRONG = 2
+"""The exit code for input that cannot be used; see :mod:`mergesvm.cli.main`."""
+
+
+@contextmanager
+def running(name: str, workers: int | None, address: str | None, local: bool) -> Iterator[Engine]:
+    """An engine by its name, which is closed at the end. Where many ranks run the command, only one complains."""
+    with engine_named(name, workers, address, local=local, root=0 if name == "mpi" else None) as engine:
+        try:
+            yield engine
+        except MergeSVMError:
+            if engine.speaks:
+                raise
+            sys.exit(WRONG)
