@@ -2,12 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench bench-files bench-maps bench-streams bench-democratic clean
+.PHONY: demo test check bench bench-files bench-maps bench-streams bench-democratic bench-scaling clean
 .DEFAULT_GOAL := test
 
 demo: .venv/ready           ## the main job on real data, with a table and a picture
 	$(BIN)/mergesvm demo
 
+# The tests of Spark are left out where there is no Java 17 or newer; .ci/run installs one and lets nothing be left out.
 test: .venv/ready           ## all tests and doctests
 	$(BIN)/pytest -n 2 --dist loadgroup
 
@@ -31,6 +32,9 @@ bench-streams: .venv/ready-bench  ## rows one at a time: exactness over a millio
 
 bench-democratic: .venv/ready-bench  ## Pegasos beside its peers, one-vs-one
 	$(BIN)/python benchmarks/democratic.py
+
+bench-scaling: .venv/ready-bench  ## the cost model of many workers, checked by ranks of MPI; draws docs/pictures/scaling.png
+	$(BIN)/python benchmarks/scaling.py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

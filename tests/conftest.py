@@ -1,7 +1,34 @@
 from __future__ import annotations
 
+import os
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from mergesvm.errors import EngineError
 
 # The same examples on every machine and in every run: a failure seen once is seen again.
 settings.register_profile("mergesvm", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mergesvm")
+
+
+@pytest.fixture(scope="session")
+def java():
+    """A Java that Spark can run on; only where none is asked for may it be missing."""
+    from mergesvm.engines.spark_java import find_java
+
+    try:
+        find_java()
+    except EngineError as error:
+        if "MERGESVM_REQUIRE_JAVA" in os.environ:
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def spark_session(java):
+    """One Spark session for all tests, in which a task may fail a few times."""
+    from mergesvm.engines import Spark
+
+    with Spark(workers=2) as engine:
+        yield engine.session

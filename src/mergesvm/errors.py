@@ -11,6 +11,7 @@
     │   ├── MissingFileError    nothing of that name
     │   ├── MissingFolderError  no folder to write to
     │   ├── ExistingFileError   a file that would be overwritten
+    │   ├── CutError            a file that was to be read in parts, and cannot be
     │   ├── MalformedFileError  data that break the rules of their format; names file and row
     │   ├── ForeignFileError    not a file of ours, or cut short
     │   ├── NewerFormatError    a file of ours, from a newer version
@@ -79,6 +80,10 @@ class ExistingFileError(FileError, FileExistsError):
 
 class MalformedFileError(FileError):
     """Data that break the rules of their format; names the file and, where there are rows, the row."""
+
+
+class CutError(FileError):
+    """A file that was shared out between workers turns out to be one that cannot be; says what to do."""
 
 
 class ForeignFileError(FileError):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from pyarrow import fs
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 import mergesvm as ms
 import samples
+from mergesvm.data import Scan
 
 
 def write(path, text):
@@ -98,6 +104,157 @@ def test_an_unknown_ending_names_the_formats_and_format_overrides_it(tmp_path):
     assert ms.learn(ms.scan(path, format="libsvm")).labels == (-1, 1)
     with pytest.raises(ms.errors.ParameterError, match="There is no format 'excel'"):
         ms.scan(path, format="excel")
+
+
+# Parts
+
+
+def test_neighbours_are_dealt_to_the_same_worker_and_read_in_one_go(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
+    np.save(tmp_path / "x.npy", np.ones((1600, 10)))
+    parts = ms.scan(tmp_path / "x.npy", -1).parts(4)
+    assert [[reader.extent for reader in part.readers] for part in parts] == [
+        [f"rows {start:,} to {start + 399:,}"] for start in range(0, 1600, 400)
+    ]
+    assert [part.n_rows() for part in parts] == [400] * 4
+    assert parts[1].name.endswith("x.npy, rows 400 to 799")
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 8])
+def test_parts_are_about_as_large(count, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
+    for index, rows in enumerate((5000, 37, 900, 1, 2100, 0, 333)):
+        np.save(tmp_path / f"{index}.npy", np.ones((rows, 10)))
+    scan = ms.scan(tmp_path, -1)
+    sizes = [part.size for part in scan.parts(count)]
+    assert len(sizes) == count
+    assert max(sizes) < 1.15 * scan.size / count
+    assert sum(part.n_rows() for part in scan.parts(count)) == 8371
+
+
+def test_small_files_are_not_cut_and_a_single_row_is_one_part(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((1000, 10)))
+    scan = ms.scan(tmp_path / "x.npy", -1)
+    assert [part.readers for part in scan.parts(9)] == [scan.readers]
+    np.save(tmp_path / "x.npy", np.ones((1, 2)))
+    (part,) = ms.scan(tmp_path / "x.npy", -1).parts(9)
+    assert part.n_rows() == 1
+
+
+def test_arrays_stored_by_columns_are_cut(tmp_path):
+    X, y = samples.rows()
+    np.save(tmp_path / "x.npy", np.asfortranarray(np.column_stack([X, y])))
+    scan = ms.scan(tmp_path / "x.npy", -1, batch_rows=13)
+    parts = scan.readers[0].cut(scan.size // 7)
+    blocks = [part.rows.block(0, part.rows.n_rows) for reader in parts for part in scan._of([reader])]
+    np.testing.assert_array_equal(np.vstack(blocks), X)
+    assert [reader.first_row for reader in parts] == [0, 86, 172, 258, 344, 430, 516]
+
+
+def test_idx_with_labels_that_are_compressed_is_not_cut(tmp_path):
+    path, _ = samples.idx(tmp_path, "day", *samples.rows())
+    labels = Path(str(path).replace("images-idx3", "labels-idx1"))
+    packed = samples._gzipped(labels, None)[0]
+    (reader,) = ms.scan(path, packed).readers
+    assert reader.cut(1000) == [reader]
+
+
+ELSEWHERE = """
+import pickle, sys
+import mergesvm as ms
+parts = pickle.load(sys.stdin.buffer)
+ms.merge([ms.learn(part) for part in parts]).save(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("kind", ["relative", "absolute", "file address", "another file system"])
+def test_parts_are_read_by_another_process_in_another_folder(kind, tmp_path, monkeypatch):
+    X, y = samples.rows(2000)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    writers = [samples.parquet, samples.comma_separated, samples.feather]
+    for write_file, at in zip(writers, np.array_split(np.arange(2000), 3), strict=True):
+        write_file(tmp_path / "data", "day", X[at], y[at])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
+    if kind == "another file system":
+        scan = ms.scan("data", "y")
+        subtree = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+        for reader in scan.readers:
+            reader.file = replace(reader.file, filesystem=subtree, home="")
+    else:
+        folder = {"relative": "data", "absolute": tmp_path / "data", "file address": f"file://{tmp_path}/data"}[kind]
+        scan = ms.scan(folder, "y")
+    command = [sys.executable, "-c", ELSEWHERE, str(tmp_path / "k")]
+    subprocess.run(command, input=pickle.dumps(scan.parts(3)), cwd=tmp_path / "elsewhere", check=True)
+    np.testing.assert_allclose(coefficients(ms.Knowledge.load(tmp_path / "k")), coefficients(ms.learn(X, y)), rtol=1e-9)
+
+
+def test_labels_beside_a_relative_path_are_found_from_another_folder(tmp_path, monkeypatch):
+    X, y = samples.rows()
+    samples.idx(tmp_path, "day", X, y)
+    monkeypatch.chdir(tmp_path)
+    scan = ms.scan("day-images-idx3-ubyte")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert ms.learn(scan).rows.tolist() == np.bincount(y).tolist()
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_csv_with_quotation_marks_is_not_cut_or_is_an_error(compiled, tmp_path, monkeypatch):
+    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0 if compiled else 1 << 60)
+    lines = ["a,b,y", *(f"{index},x,{index % 2}" for index in range(1000)), '7,"one\n7,two",1', "8,x,0"]
+    path = write(tmp_path / "x.csv", "\n".join(lines))
+    scan = ms.scan(path, "y", ["a"])
+    assert scan.readers[0].cut(1000) == scan.readers
+    monkeypatch.setattr("mergesvm.data.text_reader.LOOK_BYTES", 1000)
+    parts = [scan._of([reader]) for reader in scan.readers[0].cut(1000)]
+    assert len(parts) > 5
+    for part in parts[:-1]:
+        list(part)
+    with pytest.raises(
+        ms.errors.CutError, match=r"x\.csv, bytes [\d,]+ to [\d,]+: .*quotation mark.*Parquet"
+    ) as raised:
+        list(parts[-1])
+    assert str(raised.value).count("x.csv") == 1
+
+
+@pytest.mark.parametrize(
+    ("begin", "header"), [("\na,y\n", True), ('"a\nb",y\n', True), ("a,y\r1,2\n", True), ("", False)]
+)
+def test_csv_with_a_strange_beginning_is_not_cut_or_cut_rightly(begin, header, tmp_path):
+    path = write(tmp_path / "x.csv", begin + "1,2\n" * 100)
+    scan = ms.scan(path, "y" if header else "f1", header=header)
+    parts = scan.readers[0].cut(10)
+    assert (len(parts) == 1) is header
+    total = sum(part.total for reader in parts for part in scan._of([reader]))
+    assert total == sum(part.total for part in scan)
+
+
+def test_a_line_of_names_that_ends_in_the_old_way_loses_no_row(tmp_path, monkeypatch):
+    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
+    path = write(tmp_path / "x.csv", "a,y\r1,2\n3,4\n")
+    assert ms.learn(ms.scan(path, "y")).labels == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "good", "bad", "what"),
+    [
+        ("x.svm", "", "1 1:0.5 2:1\n", "1 2:0.5 1:1\n", r"row {}: indices have to ascend"),
+        ("x.csv", "a,b,y\n", "1,2,3\n", "1,2\n", r"line {}: Expected 3 columns, got 2"),
+        ("x.csv", "a,b,y\n", "1,2,3\n", "1,x,2\n", r"line {}: .*'x'"),
+        ("x.csv", "a,b,y\n", "1,2,3\n", "1,2,\n", r"row {}.* has no label"),
+    ],
+)
+def test_a_malformed_line_is_named_with_its_part(name, head, good, bad, what, tmp_path, monkeypatch):
+    monkeypatch.setattr("mergesvm.data.read_csv.BLOCK_BYTES", 1000)
+    scan = ms.scan(write(tmp_path / name, head + good * 700 + bad + good * 300), "y" if head else None)
+    size = len(head + good * 500)
+    first = [scan._of([reader]) for reader in scan.readers[0].cut(size)][1]
+    begin = -(-(first.readers[0].span.start - len(head)) // len(good))
+    row = 700 - begin + ("line" in what)
+    with pytest.raises(ms.errors.MergeSVMError, match=rf"{name}, {first.readers[0].extent}: .*{what.format(row)}"):
+        ms.learn(first)
 
 
 # Columns

@@ -1,31 +1,61 @@
-"""What must be true of every engine; engines are found by themselves."""
+"""Every engine is put through the laws of all engines: :mod:`engine_laws`. Engines are found by themselves."""
 
 from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+import engine_laws
 from mergesvm import engines
 from mergesvm.errors import ParameterError
+from ranks import run_ranks
 
-ENGINES = [getattr(engines, name) for name in engines.__all__]
+LAWS = pytest.mark.parametrize("law", engine_laws.LAWS.values(), ids=lambda law: law.__name__.removeprefix("law_"))
+
+WITH_A_CLUSTER = {"Dask", "Spark"}
+"""Started once for all laws; all others are started for each."""
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_is_put_through_the_laws():
+    assert set(engines.__all__) == {"Threads", "MPI"} | WITH_A_CLUSTER
+
+
+@LAWS
 @pytest.mark.parametrize("workers", [1, 2, 5])
-@pytest.mark.parametrize("tasks", [0, 1, 2, 20])
-def test_results_are_those_of_a_loop_in_the_same_order(engine, workers, tasks):
-    def work(task):
-        time.sleep(0.001 * (task % 3))
-        return task * task
-
-    assert engine(workers).map(work, range(tasks)) == [task * task for task in range(tasks)]
+def test_threads(law, workers):
+    law(engines.Threads(workers))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_an_error_surfaces_with_its_own_message_and_stops_what_has_not_begun(engine):
+@pytest.fixture(scope="module")
+def dask():
+    with engines.Dask(workers=2) as engine:
+        yield engine
+
+
+@LAWS
+@pytest.mark.xdist_group("dask")
+def test_dask(law, dask):
+    law(dask)
+
+
+@LAWS
+@pytest.mark.xdist_group("spark")
+def test_spark(law, spark_session):
+    law(engines.Spark(spark_session))
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 4])
+@pytest.mark.xdist_group("mpi")
+def test_mpi(ranks):
+    done = run_ranks(ranks, Path(engine_laws.__file__).parent / "engines" / "ranks" / "laws.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(done.stdout.split()) == set(engine_laws.LAWS)
+
+
+def test_what_has_not_begun_when_an_error_occurs_is_not_begun():
     done = []
 
     def work(task):
@@ -35,21 +65,19 @@ def test_an_error_surfaces_with_its_own_message_and_stops_what_has_not_begun(eng
         done.append(task)
 
     with pytest.raises(KeyError, match="part 0 is broken"):
-        engine(2).map(work, range(50))
+        engines.Threads(2).map(work, range(50))
     assert len(done) < 49
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_nothing_is_left_running(engine):
+def test_no_threads_are_left_running():
     before = threading.active_count()
-    engine(4).map(lambda task: task, range(10))
+    engines.Threads(4).map(lambda task: task, range(10))
     assert threading.active_count() == before
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_number_of_workers_that_makes_no_sense_is_refused(engine):
+def test_a_number_of_workers_that_makes_no_sense_is_refused():
     with pytest.raises(ParameterError, match="not 0"):
-        engine(0)
+        engines.Threads(0)
 
 
 def test_blas_has_one_thread_for_each_task_and_its_own_again_afterwards():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 import mergesvm as ms
 import samples
+from mergesvm.data import Scan
 from mergesvm.data.reader import kind_of, reader_classes
 
 each_writer = pytest.mark.parametrize("write", samples.WRITERS, ids=lambda writer: writer.__name__)
@@ -155,6 +157,147 @@ def test_any_split_and_batch_size_is_the_same(batch_rows, cuts, tmp_path_factory
     for number, (start, stop) in enumerate(pairwise(bounds)):
         samples.parquet(folder, f"part{number}", X[start:stop], y[start:stop])
     assert_same(ms.learn(ms.scan(f"{folder}/*.parquet", "y", batch_rows=batch_rows)), ms.learn(X, y))
+
+
+# Parts of files
+
+
+def stacked(scan):
+    """All rows, and all labels."""
+    slices = list(scan)
+    blocks = [part.rows.block(0, part.rows.n_rows) for part in slices]
+    dense = [block.toarray() if hasattr(block, "toarray") else block for block in blocks]
+    labels = [part.labels.to_array() if hasattr(part.labels, "to_array") else part.labels for part in slices]
+    return np.vstack([np.zeros((0, scan.width)), *dense]), np.concatenate([np.zeros(0, dtype=int), *labels])
+
+
+def cut(scan, size):
+    """A scan for each part of the files."""
+    return [scan._of([part]) for reader in scan.readers for part in reader.cut(size)]
+
+
+def assert_parts_are_the_whole(parts, whole):
+    pieces = [stacked(part) for part in parts]
+    for together, expected in zip(map(np.concatenate, zip(*pieces, strict=True)), stacked(whole), strict=True):
+        np.testing.assert_array_equal(together, expected)
+
+
+UNCUT = {"packed_parquet", "arrow_stream", "gzipped_csv", "zstd_csv", "gzipped_libsvm", "npz", "gzipped_idx"}
+"""Files of a single row group, streams, and what is compressed as a whole."""
+
+
+@each_writer
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 50])
+def test_the_parts_of_a_file_are_the_file(write, count, tmp_path):
+    scan = ms.scan(*write(tmp_path, "day", *samples.rows()), batch_rows=77)
+    parts = cut(scan, scan.size // count)
+    assert (len(parts) > 1) == (count > 1 and write.__name__ not in UNCUT)
+    assert sum(part.size for part in parts) == pytest.approx(scan.size, abs=len(parts))
+    assert_parts_are_the_whole(parts, scan)
+    for part in parts:
+        shares = [piece.share for piece in part]
+        assert shares == sorted(shares)
+        assert all(0 < share <= 1 for share in shares)
+    travelled = pickle.loads(pickle.dumps(parts))
+    assert_same(ms.merge([ms.learn(part) for part in travelled if stacked(part)[0].size]), ms.learn(scan))
+
+
+@each_writer
+def test_a_part_can_be_cut_and_parts_that_follow_each_other_be_joined(write, tmp_path):
+    scan = ms.scan(*write(tmp_path, "day", *samples.rows()), batch_rows=77)
+    pieces = [piece for part in scan.readers[0].cut(scan.size // 2) for piece in part.cut(scan.size // 6)]
+    assert_parts_are_the_whole([scan._of([piece]) for piece in pieces], scan)
+    if len(pieces) > 2:
+        one = pieces[0].joined(pieces[1])
+        assert_parts_are_the_whole([scan._of([one]), scan._of(pieces[2:])], scan)
+        assert one.size == pieces[0].size + pieces[1].size
+        assert pieces[0].joined(pieces[2]) is None
+        assert pieces[1].joined(pieces[0]) is None
+
+
+@each_writer
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 50])
+def test_files_are_dealt_out_without_loss(write, count, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
+    X, y = samples.rows()
+    pairs = [write(tmp_path, f"day{index}", X[at], y[at]) for index, at in enumerate(np.split(np.arange(600), [50]))]
+    beside = isinstance(pairs[0][1], Path)
+    scan = ms.scan([path for path, _ in pairs], [label for _, label in pairs] if beside else pairs[0][1])
+    parts = pickle.loads(pickle.dumps(scan.parts(count)))
+    assert len(parts) <= count
+    assert all(isinstance(part, Scan) and part.readers for part in parts)
+    pieces = [reader for part in parts for reader in part.readers]
+    places = [(reader.file.name, 0 if reader.extent == "" else reader.span.start) for reader in pieces]
+    in_order = [pieces[index] for index in sorted(range(len(pieces)), key=lambda index: places[index])]
+    assert_parts_are_the_whole([scan._of([reader]) for reader in in_order], scan)
+    knowledge = ms.merge([ms.learn(part) for part in parts if stacked(part)[0].size])
+    assert_same(knowledge, ms.learn(scan))
+    rows = {}
+    for part in parts:
+        for name, count_of_rows in part.counts.items():
+            rows[name] = rows.get(name, 0) + count_of_rows
+    assert rows == scan.counts
+
+
+@each_writer
+def test_an_error_in_a_part_names_the_file_and_the_row(write, tmp_path):
+    X, y = samples.rows()
+    X[417, 2] = np.inf
+    path, label = write(tmp_path, "day", X, y)
+    scan = ms.scan(path, label, batch_rows=100)
+    before = 0
+    for part in cut(scan, scan.size // 7):
+        count = len(stacked(part)[0])
+        if before + count > 417:
+            break
+        before += count
+    with pytest.raises(ms.errors.DataError, match=path.name) as raised:
+        ms.learn(part)
+    (reader,) = part.readers
+    if reader.counted or not reader.extent:
+        assert "row 417," in str(raised.value)
+    else:
+        assert f"{reader.extent} contains infinity: row {417 - before}," in str(raised.value)
+
+
+@each_writer
+def test_a_file_cut_short_is_an_error_of_one_of_its_parts(write, tmp_path):
+    path, label = write(tmp_path, "day", *samples.rows())
+    scan = ms.scan(path, label)
+    parts = cut(scan, scan.size // 7)
+    path.write_bytes(path.read_bytes()[: scan.size // 2])
+    with pytest.raises(ms.errors.MergeSVMError, match=path.name):
+        list(map(stacked, parts))
+
+
+ENDS = st.sampled_from(["\n", "\r\n", "\n\n", "\r\n\r\n"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lines=st.lists(
+        st.tuples(st.floats(-1e6, 1e6), st.integers(0, 2), st.integers(0, 30), ENDS), min_size=2, max_size=12
+    ),
+    begin=st.sampled_from(["", "\n", "\r\n"]),
+    last=st.booleans(),
+    size=st.integers(1, 400),
+    compiled=st.booleans(),
+    header=st.sampled_from(["", "a,word,y\n", "a,word,y\r\n", '"a","word","y"\n']),
+)
+def test_text_is_cut_anywhere(lines, begin, last, size, compiled, header, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    sparse = "".join(f"{label} 1:{value!r} # {'x' * more}{end}" for value, label, more, end in lines)
+    table = "".join(f"{value!r},{'x' * more},{label}{end}" for value, label, more, end in lines)
+    for name, text in (("x.svm", begin + sparse), ("x.csv", header + (table if header else begin + table))):
+        (folder / name).write_bytes((text if last else text.rstrip("\r\n")).encode())
+    columns = ("y", ["a"]) if header else ("f2", ["f0"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0 if compiled else 1 << 60)
+        for scan in (ms.scan(folder / "x.svm"), ms.scan(folder / "x.csv", *columns, header=bool(header))):
+            parts = cut(scan, size)
+            assert len(parts) > 1 or scan.size < 2 * size or b"\n" not in Path(scan.readers[0].file.path).read_bytes()
+            assert_parts_are_the_whole(parts, scan)
+            assert len(stacked(scan)[1]) == len(lines)
 
 
 MEMORY = """

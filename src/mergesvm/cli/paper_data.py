@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from mergesvm.data import scan
 from mergesvm.data.labels import Coded
@@ -34,6 +35,8 @@ class PaperData:
         What share of the rows the paper learns from; the rest are for the test.
     most : int or None
         So many rows of a class are used at most.
+    format : str or None
+        The kind of the files, where their names do not tell.
     """
 
     title: str
@@ -42,10 +45,15 @@ class PaperData:
     openml: str
     share: float
     most: int | None = None
+    format: str | None = None
+
+    def rows(self, folder: Path | None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """All rows and labels."""
+        return self._read(folder) if folder is not None else self._fetch()
 
     def load(self, folder: Path | None, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Rows and labels to learn from, and rows and labels to test on, split at random."""
-        X, y = self._read(folder) if folder is not None else self._fetch()
+        X, y = self.rows(folder)
         generator = np.random.default_rng(seed)
         chosen = np.arange(len(y))
         if self.most is not None:
@@ -61,8 +69,8 @@ class PaperData:
                 f"{self.title} is not in {folder}: there is no {self.files}. Without --data, and without "
                 f"{FOLDER_VARIABLE} in the environment, it is fetched from OpenML."
             )
-        slices = list(scan(str(folder / self.files), label=self.label))
-        X = np.concatenate([part.rows.block(0, part.rows.n_rows) for part in slices])
+        slices = list(scan(str(folder / self.files), label=self.label, format=self.format))
+        X = np.concatenate([_dense(part.rows.block(0, part.rows.n_rows)) for part in slices])
         labels = [part.labels.to_array() if isinstance(part.labels, Coded) else part.labels for part in slices]
         return X, np.concatenate(labels).astype(np.int64)
 
@@ -76,7 +84,11 @@ class PaperData:
                 f"{self.openml} could not be fetched from OpenML ({error}). Give a folder of data with --data, or with "
                 f"the environment variable {FOLDER_VARIABLE}."
             ) from None
-        return X.astype(np.uint8), y.astype(np.int64)
+        return _dense(X).astype(np.uint8), y.astype(np.float64).astype(np.int64)
+
+
+def _dense(block: Any) -> NDArray[Any]:
+    return np.asarray(block.toarray() if issparse(block) else block)
 
 
 DATA = {
@@ -84,6 +96,9 @@ DATA = {
     "fashion": PaperData("Fashion-MNIST", "fashion-mnist/*images-idx3-ubyte*", None, "Fashion-MNIST", 0.7),
     "emnist": PaperData("EMNIST", "emnist/*.npz", "y", "EMNIST_Balanced", 0.6, 2800),
 }
+
+ADULT = PaperData("Adult", "a9a/*", None, "a9a", 1.0, format="libsvm")
+"""Census income, binarised: 123 features that are 0 or 1."""
 
 
 def data_folder(given: Path | None) -> Path | None:

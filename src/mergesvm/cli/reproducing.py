@@ -10,14 +10,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
 from rich.table import Table
 
+from mergesvm.cli.cascading import cascade_command
 from mergesvm.cli.options import AsJson, Debug, Quiet
 from mergesvm.cli.paper_data import PaperData, chosen_data, data_folder
+from mergesvm.cli.reproduced import WIDTH, waiting, whole_numbers
 from mergesvm.cli.talk import Talk
 from mergesvm.engines import Threads
-from mergesvm.errors import ParameterError
 from mergesvm.estimators import PegasosSVC
 from mergesvm.knowledge import learn
 from mergesvm.models import PairwiseModel, solve
@@ -27,10 +27,11 @@ reproduce = typer.Typer(
     no_args_is_help=True, help="Produce the tables of the papers anew, with their figures beside ours."
 )
 
-VARIANCE = 0.9999
+reproduce.command("cascade", epilog="Example: `mergesvm reproduce cascade --data folder --ranks 1,2,4,8`")(
+    cascade_command
+)
 
-WIDTH = 118
-"""Tables need so much room."""
+VARIANCE = 0.9999
 
 STEPS = {
     "mnist": (1_000, 10_000, 50_000, 100_000, 1_000_000),
@@ -90,7 +91,7 @@ def democratic(
 ) -> None:
     """Parallel democratic support vector machines: Pegasos one-vs-one by vote, serial and parallel, and closed form."""
     talk, folder, chosen = Talk(quiet, as_json), data_folder(data), chosen_data(only)
-    wanted = None if steps is None else _whole_numbers(steps)
+    wanted = None if steps is None else whole_numbers(steps, "--steps")
     engine = Threads(workers)
     results: dict[str, Any] = {}
     _warm_up()
@@ -99,7 +100,7 @@ def democratic(
         closed = _closed_form(split, C)
         rows = []
         for n_iter in wanted or STEPS[name]:
-            with _waiting(talk, f"{paper_data.title}, {n_iter:,} steps a pair"):
+            with waiting(talk, f"{paper_data.title}, {n_iter:,} steps a pair"):
                 rows.append(_run(split, n_iter, strength, engine.workers, seed))
         results[name] = {
             "closed_form": closed,
@@ -114,23 +115,9 @@ def democratic(
     talk.result(variance=VARIANCE, strength=strength, C=C, workers=engine.workers, seed=seed, sets=results)
 
 
-def _whole_numbers(text: str) -> list[int]:
-    try:
-        numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if not numbers or min(numbers) < 1:
-        raise ParameterError(f"--steps are positive whole numbers, several with commas, not {text!r}.")
-    return numbers
-
-
 def _warm_up() -> None:
     """Load the compiled kernels, so that the first of the runs does not pay for all."""
     PegasosSVC(n_iter=1, n_jobs=1).fit(np.zeros((2, 1), dtype=np.float32), [0, 1])
-
-
-def _waiting(talk: Talk, what: str) -> Any:
-    return Console(stderr=True, quiet=talk.silent).status(what)
 
 
 def _closed_form(split: Split, C: float) -> dict[str, Any]:

@@ -7,13 +7,14 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.dense import DenseRows
 from mergesvm.data.labels import Label
+from mergesvm.data.parted import PartedReader
 from mergesvm.data.paths import File
 from mergesvm.data.reader import Layout, Reader, Slice, Terms
 from mergesvm.data.rows import spans
@@ -39,6 +40,11 @@ class ArrayStream:
         """How many numbers a row has, in all its dimensions."""
         return math.prod(self.shape[1:])
 
+    def skip(self, rows: int) -> None:
+        """Go on to a row behind the first ones, if the stream can be sought."""
+        if rows:
+            self.stream.seek(self.stream.tell() + rows * self.width * self.dtype.itemsize)
+
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """The next rows, which are these, in the order of bytes of this machine."""
         row_bytes = self.width * self.dtype.itemsize
@@ -54,8 +60,10 @@ class ArrayStream:
             raise ValueError(f"there is more in it than the {self.shape[0]:,} rows of its header")
 
 
-class ArrayReader(Reader):
+class ArrayReader(PartedReader):
     """A file with an array of rows, whose labels are another array or one of its columns."""
+
+    unit = "row"
 
     def __init__(self, file: File, terms: Terms) -> None:
         super().__init__(file, terms)
@@ -68,6 +76,23 @@ class ArrayReader(Reader):
     @abstractmethod
     def labels(self) -> AbstractContextManager[ArrayStream] | None:
         """The array of labels, if there is one."""
+
+    @property
+    @abstractmethod
+    def sought(self) -> bool:
+        """Whether both can be read from any row on."""
+
+    def cut(self, size: int) -> list[Reader]:
+        """Spans of rows, where they can be sought."""
+        with self.reading(), self.rows() as array:
+            return self.evenly(self._chosen(array), size) if self.sought else [self]
+
+    def run(self, span: range, size: int, first_row: int = 0) -> Self:  # noqa: ARG002 - it is that of the span
+        """A reader of some rows only."""
+        return super().run(span, size, span.start)
+
+    def _chosen(self, array: ArrayStream) -> range:
+        return range(array.shape[0]) if self.span is None else self.span
 
     @property
     def _column(self) -> int | None:
@@ -88,9 +113,9 @@ class ArrayReader(Reader):
             return Layout(array.width - (self._column is not None))
 
     def n_rows(self) -> int:
-        """The length of the array, as its header tells."""
+        """The length of the array, as its header tells, or of the part that is read."""
         with self.reading(), self.rows() as array:
-            return array.shape[0]
+            return len(self._chosen(array))
 
     def row_bytes(self, layout: Layout) -> int:
         """As many as the file has, with those of the label."""
@@ -105,7 +130,12 @@ class ArrayReader(Reader):
                 raise self.malformed(
                     f"{array.shape[0]:,} rows, but labels of type {answers.dtype} and shape {answers.shape}"
                 )
-            for start, stop in spans(array.shape[0], rows):
+            chosen = self._chosen(array)
+            array.skip(chosen.start)
+            if answers:
+                answers.skip(chosen.start)
+            for begin, end in spans(len(chosen), rows):
+                start, stop = chosen.start + begin, chosen.start + end
                 block, labels = array.read(start, stop), None
                 if self._column is not None:
                     labels, block = block[:, self._column], np.delete(block, self._column, axis=1)
@@ -113,10 +143,11 @@ class ArrayReader(Reader):
                     labels = _as_text(answers.read(start, stop)[:, 0])
                 dense = DenseRows(block)
                 dense.source, dense.first = self.file.name, start
-                yield Slice(dense, labels, None, stop - start, stop / array.shape[0])
-            array.finish()
-            if answers:
-                answers.finish()
+                yield Slice(dense, labels, None, end - begin, end / len(chosen))
+            if chosen.stop == array.shape[0]:
+                array.finish()
+                if answers:
+                    answers.finish()
 
 
 def _as_text(labels: NDArray[Any]) -> NDArray[Any]:

@@ -29,9 +29,9 @@ class Batch:
     weights: NDArray[np.float64] | None
 
     @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: Any = None) -> Batch:
-        """Check rows, labels and weights, and encode the labels."""
-        rows = as_rows(X)
+    def of(cls, X: Any, y: Any, sample_weight: Any = None, *, empty: bool = False) -> Batch:
+        """Check rows, labels and weights, and encode the labels. No rows at all are an error, unless allowed."""
+        rows = as_rows(X, empty=empty)
         weights = None if sample_weight is None else _weights(sample_weight, rows.n_rows)
         array = as_labels(y)
         _check_length("labels", "y", len(array), rows.n_rows)

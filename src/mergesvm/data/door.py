@@ -15,10 +15,11 @@ from mergesvm.data.tables import TableRows
 from mergesvm.errors import DataError
 
 
-def as_rows(X: Any) -> Rows:
+def as_rows(X: Any, *, empty: bool = False) -> Rows:
     """Rows from a numpy array, a scipy sparse array, a pandas, polars or Arrow table, or nested sequences.
 
-    Nothing is copied as a whole: what needs converting is converted when a block of it is read.
+    Nothing is copied as a whole: what needs converting is converted when a block of it is read. No rows at all are an
+    error, unless they are allowed.
 
     >>> as_rows([[1.0, 2.0], [3.0, 4.0]]).n_rows
     2
@@ -32,7 +33,7 @@ def as_rows(X: Any) -> Rows:
         rows = SparseRows.of(X)
     else:
         rows = TableRows.of(X) or DenseRows(_dense(X))
-    if rows.n_rows == 0:
+    if rows.n_rows == 0 and not empty:
         raise DataError(
             f"Found array with 0 sample(s) (shape=(0, {rows.width})) while a minimum of 1 is required: X is empty."
         )

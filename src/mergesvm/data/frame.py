@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from mergesvm.data.labels import Label
+from mergesvm.data.lists import flat_batch, flat_names, flat_schema, list_sizes, place_names
 from mergesvm.data.paths import File
 from mergesvm.data.reader import Layout, Terms
 from mergesvm.data.rows import spans
 from mergesvm.data.scan import Scan, terms_of
+from mergesvm.data.schema import Schema
 from mergesvm.data.tabular import TableReader
 from mergesvm.errors import DataError
 
@@ -21,22 +25,43 @@ class PartitionReader(TableReader):
 
     def __init__(self, name: str, terms: Terms, schema: Any, batches: Iterable[Any] = ()) -> None:
         super().__init__(File(name, None, 0), terms)
-        self._schema, self._batches = schema, batches
+        self._schema, self._batches = flat_schema(schema), batches
+        self._lists = list_sizes(schema)
 
     def arrow_schema(self) -> Any:
         """Names and types of the columns."""
         return self._schema
 
+    def vocabulary(self) -> dict[str, set[Label]]:
+        """The values of categories that the schema tells in the metadata of their columns."""
+        found: dict[str, set[Label]] = {}
+        for name in self._feature_columns(self._fields()):
+            told = (self._schema.field(name).metadata or {}).get(b"vocabulary")
+            if told is not None and name not in self.terms.categories:
+                found[name] = set(json.loads(told))
+        return found
+
     def tables(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
         """Record batches of about so many rows: small ones are put together."""
         waiting: list[Any] = []
+        first = 0
         for batch in self._batches:
-            waiting.append(batch.select(columns))
+            flat = flat_batch(batch, self._lists, self.file.name, first) if self._lists else batch
+            waiting.append(self._typed(flat.select(columns)))
+            first += batch.num_rows
             if sum(each.num_rows for each in waiting) >= rows:
                 yield from _cut(waiting, rows)
                 waiting = []
         if waiting:
             yield from _cut(waiting, rows)
+
+    def _typed(self, batch: Any) -> Any:
+        """The same batch; a column that is empty here, and so of no type, has that of the table."""
+        for index, name in enumerate(batch.schema.names):
+            if pa.types.is_null(batch.column(index).type):
+                kind = self._schema.field(name).type
+                batch = batch.set_column(index, name, pa.nulls(batch.num_rows, kind))
+        return batch
 
 
 def _cut(batches: list[Any], rows: int) -> Iterator[tuple[Any, float]]:
@@ -71,13 +96,27 @@ class Columns:
         >>> Columns.of(pa.schema([("size", pa.float64()), ("sold", pa.string())]), "sold").layout.names
         ('size',)
         """
+        lists, chosen = list_sizes(schema), wishes.get("features")
+        if lists and chosen is not None:
+            wishes["features"] = flat_names([chosen] if isinstance(chosen, str) else chosen, lists)
         terms, expected = terms_of(label, like=like, **wishes)
         if isinstance(terms.categories, str):
             raise DataError("Values of a table on a cluster are not looked up: declare categories={column: [...]}.")
         layout = expected
         if layout is None or layout.names is None:
-            layout = PartitionReader("the table", terms, schema).layout(terms.categories)
+            reader = PartitionReader("the table", terms, schema)
+            told = {column: tuple(sorted(values, key=str)) for column, values in reader.vocabulary().items()}
+            layout = reader.layout(dict(terms.categories) | told)
         return cls(schema, terms, layout, batch_rows)
+
+    @property
+    def needed(self) -> list[str]:
+        """The columns that are read, of all that the table has."""
+        lists = list_sizes(self.schema)
+        owners = {place: name for name, size in lists.items() for place in place_names(name, size)}
+        read = Schema(self.layout.names or (), self.layout.categories).columns
+        beside = (self.terms.label, self.terms.weight, *self.terms.keep)
+        return list(dict.fromkeys(owners.get(name, name) for name in (*read, *beside) if name is not None))
 
     def scan(self, batches: Iterable[Any], name: str) -> Scan:
         """The rows of one partition, from its record batches."""

@@ -6,7 +6,7 @@ import fnmatch
 import glob
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -36,12 +36,15 @@ class File:
         In bytes.
     partition : dict
         Columns that the names of its folders give to all its rows: ``year=2024/month=5``.
+    home : str
+        The folder from which the path leads to the file: a worker elsewhere has another working folder.
     """
 
     path: str
     filesystem: Any = field(repr=False)
     size: int
     partition: dict[str, str | int | None] = field(default_factory=dict)
+    home: str = ""
 
     @property
     def name(self) -> str:
@@ -51,17 +54,31 @@ class File:
     @property
     def local(self) -> Path | None:
         """The file as a path of this machine, if it is one."""
-        return Path(self.path) if self.filesystem.type_name == "local" else None
+        return Path(self._place) if self.filesystem.type_name == "local" else None
+
+    @property
+    def _place(self) -> str:
+        return os.path.join(self.home, self.path) if self.home else self.path  # noqa: PTH118 - names stay as given
+
+    @property
+    def packing(self) -> str | None:
+        """How the file is compressed, by the ending of its name."""
+        return COMPRESSIONS.get(PurePosixPath(self.path).suffix.lower())
 
     def open(self) -> Any:
         """The file, for reading at any place."""
-        return self.filesystem.open_input_file(self.path)
+        return self.filesystem.open_input_file(self._place)
+
+    def sibling(self, path: str) -> File | None:
+        """Another file of the same file system, if it is there."""
+        other = replace(self, path=path)
+        info = self.filesystem.get_file_info(other._place)
+        return replace(other, size=info.size) if info.type == fs.FileType.File else None
 
     def stream(self) -> tuple[Any, Any]:
         """The bytes of the file in order, decompressed by the ending of its name; and the file as it lies there."""
         raw = self.open()
-        packing = COMPRESSIONS.get(PurePosixPath(self.path).suffix.lower())
-        return (raw if packing is None else pa.CompressedInputStream(raw, packing)), raw
+        return (raw if self.packing is None else pa.CompressedInputStream(raw, self.packing)), raw
 
 
 def find_files(paths: Paths) -> list[File]:
@@ -157,7 +174,8 @@ def _once(files: list[File]) -> list[File]:
 def _file(filesystem: Any, path: str, size: int, inner: str) -> File:
     folders = [part.partition("=") for part in inner.split("/")[:-1]]
     partition = {key: None if value == NOTHING else unquote(value) for key, equals, value in folders if equals and key}
-    return File(path, filesystem, size, dict(partition))
+    relative = filesystem.type_name == "local" and not os.path.isabs(path)  # noqa: PTH117 - names stay as given
+    return File(path, filesystem, size, dict(partition), str(Path.cwd()) if relative else "")
 
 
 def _typed(files: list[File]) -> list[File]:
@@ -168,12 +186,7 @@ def _typed(files: list[File]) -> list[File]:
             values.setdefault(key, set()).add(value)
     whole = {key for key, found in values.items() if all(v is None or _is_whole(v) for v in found)}
     return [
-        File(
-            file.path,
-            file.filesystem,
-            file.size,
-            {k: int(v) if k in whole and v is not None else v for k, v in file.partition.items()},
-        )
+        replace(file, partition={k: int(v) if k in whole and v is not None else v for k, v in file.partition.items()})
         for file in files
     ]
 

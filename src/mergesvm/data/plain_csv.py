@@ -43,9 +43,10 @@ def plain_batches(
     stretches = whole_lines(stream)
     if header:
         first = next(stretches, np.zeros(0, dtype=np.uint8))
-        if first[:1].tobytes() in (b"\n", b"\r"):  # where are the names?
+        end = int(np.argmax(first[: 2**20] == 10)) + 1
+        if (first[: max(1, end - 2)] == 13).any() or first[:1].tobytes() == b"\n":  # where are the names?
             raise NotPlainError
-        stretches = chain([first[int(np.argmax(first[: 2**20] == 10)) + 1 :]], stretches)
+        stretches = chain([first[end:]], stretches)
 
     def parse(text: NDArray[np.uint8]) -> tuple[Any, bool]:
         return layout.parse(text, delimiter, text_csv)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,12 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from mergesvm.data.plain_csv import NotPlainError, plain_batches
+from mergesvm.data.reader import Layout, Reader, Slice
 from mergesvm.data.rows import spans
 from mergesvm.data.tabular import TableReader
-from mergesvm.errors import MalformedFileError
+from mergesvm.data.text_lines import LineRange
+from mergesvm.data.text_reader import TextReader
+from mergesvm.errors import CutError, MalformedFileError
 
 BLOCK_BYTES = 2**22
 """Text is parsed so many bytes at a time; no line may be longer."""
@@ -24,32 +26,59 @@ LARGE_BYTES = 2**23
 """From this size on the compiled parser pays for being loaded."""
 
 
-class CSVReader(TableReader):
+class CSVReader(TableReader, TextReader):
     """CSV and TSV, plain or compressed, block by block. The first line names the columns, unless told otherwise."""
 
     suffixes = (".csv", ".tsv")
     compressions = (".gz", ".zst", ".bz2")
 
+    _schema: Any = None  # found once for all parts
+
     @property
     def _delimiter(self) -> str:
         return "\t" if ".tsv" in self.file.path.rsplit("/", 1)[-1].lower() else ","
 
-    @contextmanager
-    def _opened(self, **conversion: Any) -> Iterator[tuple[Any, Any]]:
-        stream, raw = self.file.stream()
-        with closing(raw), closing(stream):
-            yield (
-                csv.open_csv(
-                    stream,
-                    # With threads, errors would not tell the line.
-                    read_options=csv.ReadOptions(
-                        block_size=BLOCK_BYTES, use_threads=False, autogenerate_column_names=not self.terms.header
-                    ),
-                    parse_options=csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-                    convert_options=csv.ConvertOptions(strings_can_be_null=True, **conversion),
-                ),
-                raw,
+    def cut(self, size: int) -> list[Reader]:
+        """Ranges of bytes; all parts know the columns, which only the beginning of the file tells."""
+        parts = super().cut(size)
+        if len(parts) > 1:
+            with self.reading():
+                schema = self.arrow_schema()
+            for part in parts:
+                assert isinstance(part, CSVReader)
+                part._schema = schema
+        return parts
+
+    def body(self, start: bytes) -> int | None:
+        """Behind the names; None if there are quotation marks, because line breaks may be within them."""
+        end = start.index(b"\n") + 1 if self.terms.header else 0
+        names = start[:end].rstrip(b"\r\n")
+        strange = b"\r" in names or names.count(b'"') % 2 or (self.terms.header and not names)
+        return None if strange or b'"' in start[end:] else end
+
+    def check_text(self, text: bytes) -> None:
+        """Raise an error if there is a quotation mark in a part."""
+        if b'"' in text:
+            raise CutError(
+                f"{self.name}: there is a quotation mark, behind a beginning of the file without any. What is within "
+                f"quotation marks may go on in another line, so that the file cannot be shared out between workers. "
+                f"Convert it to Parquet, or split it into several files."
             )
+
+    def _open(self, text: Any, names: list[str] | None = None, **conversion: Any) -> Any:
+        """The general reader of text that begins with the names of its columns, if they are not given."""
+        return csv.open_csv(
+            text,
+            # With threads, errors would not tell the line.
+            read_options=csv.ReadOptions(
+                block_size=BLOCK_BYTES,
+                use_threads=False,
+                column_names=names,
+                autogenerate_column_names=names is None and not self.terms.header,
+            ),
+            parse_options=csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=names is None),
+            convert_options=csv.ConvertOptions(strings_can_be_null=True, **conversion),
+        )
 
     def malformed(self, what: object, row: int | None = None) -> MalformedFileError:
         """The error for a file that breaks the rules of its format, with the line as editors count it."""
@@ -60,35 +89,44 @@ class CSVReader(TableReader):
 
     def arrow_schema(self) -> Any:
         """Names of the columns, and their types as far as the first block tells."""
-        with self._opened() as (reader, _):
-            return reader.schema
+        if self._schema is not None:
+            return self._schema
+        with self.text() as (text, _):
+            return self._open(text).schema
+
+    def slices(self, layout: Layout, rows: int) -> Iterator[Slice]:
+        """The rows of the file, or of a part of it."""
+        return self.named(super().slices(layout, rows))
 
     def tables(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
         """Record batches of some columns; numbers are float64 whatever the first lines look like."""
         found = self.arrow_schema()
         types = {name: self._type(name, found.field(name).type) for name in columns}
         done = 0
-        if self.file.size >= LARGE_BYTES:
-            stream, raw = self.file.stream()
+        if self.size >= LARGE_BYTES:
+            header = self.terms.header and self.span is None
             try:
-                with closing(raw), closing(stream):
-                    for batch in plain_batches(stream, self._delimiter, self.terms.header, found.names, types):
+                with self.text() as (text, share):
+                    for batch in plain_batches(text, self._delimiter, header, found.names, types):
                         done += batch.num_rows
-                        yield from _cut(batch, rows, raw.tell() / self.file.size)
+                        yield from _cut(batch, rows, share())
                     return
             except NotPlainError:
                 pass
-        yield from self._general(types, rows, done)
+        yield from self._general(found.names, types, rows, done)
 
-    def _general(self, types: dict[str, Any], rows: int, known: int) -> Iterator[tuple[Any, float]]:
-        """The file behind the rows known already, with quotation marks and all."""
+    def _general(self, names: list[str], types: dict[str, Any], rows: int, known: int) -> Iterator[tuple[Any, float]]:
+        """The text behind the rows known already, with quotation marks and all."""
         first = 0
-        with self._opened(include_columns=list(types), column_types=types) as (reader, raw):
-            for batch in reader:
+        with self.text() as (text, share):
+            if isinstance(text, LineRange) and text.empty:  # which the general reader takes for an error
+                return
+            given = None if self.span is None else names
+            for batch in self._open(text, given, include_columns=list(types), column_types=types):
                 self._check_breaks(batch, first)
                 new = batch.slice(max(0, known - first))
                 first += batch.num_rows
-                yield from _cut(new, rows, raw.tell() / max(1, self.file.size))
+                yield from _cut(new, rows, share())
 
     def _check_breaks(self, batch: Any, first: int) -> None:
         """A quotation mark that is not closed takes all lines behind it into one value."""
@@ -114,4 +152,4 @@ class CSVReader(TableReader):
 
 def _cut(batch: Any, rows: int, share: float) -> Iterator[tuple[Any, float]]:
     for start, stop in spans(batch.num_rows, rows):
-        yield batch.slice(start, stop - start), min(1.0, share)
+        yield batch.slice(start, stop - start), share

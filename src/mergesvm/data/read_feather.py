@@ -8,14 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from mergesvm.data.parted import PartedReader
+from mergesvm.data.reader import Layout, Reader, Slice
 from mergesvm.data.rows import spans
 from mergesvm.data.tabular import TableReader
 
 
-class FeatherReader(TableReader):
+class FeatherReader(TableReader, PartedReader):
     """Arrow IPC, batch by batch."""
 
     suffixes = (".feather", ".arrow", ".arrows", ".ipc")
+    unit = "record batch"
+    counted = False  # the number of rows of a batch lies with it, and would have to be looked for
 
     @contextmanager
     def _opened(self, columns: list[str] | None = None) -> Iterator[tuple[Any, int | None]]:
@@ -38,10 +42,22 @@ class FeatherReader(TableReader):
         with self._opened() as (reader, _):
             return reader.schema
 
+    def cut(self, size: int) -> list[Reader]:
+        """Runs of record batches; not of a stream, which has to be read from its beginning."""
+        with self.reading(), self._opened() as (_, count):
+            return [self] if count is None else self.evenly(self.span or range(count), size)
+
+    def slices(self, layout: Layout, rows: int) -> Iterator[Slice]:
+        """The rows of the file, or of a part of it."""
+        return self.named(super().slices(layout, rows))
+
     def tables(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
         """Record batches of some columns."""
         with self._opened(columns) as (reader, count):
-            batches = reader if count is None else (reader.get_batch(index) for index in range(count))
+            batches = reader
+            if count is not None:
+                chosen = self.span or range(count)
+                batches, count = map(reader.get_batch, chosen), len(chosen)
             for number, batch in enumerate(batches, 1):
                 batch.validate(full=True)
                 for start, stop in spans(batch.num_rows, rows):

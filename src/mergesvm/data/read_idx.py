@@ -5,12 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from pathlib import Path
 
 import numpy as np
 
 from mergesvm.data.arrays import ArrayReader, ArrayStream
-from mergesvm.data.paths import File, find_files
+from mergesvm.data.paths import File
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
@@ -28,12 +27,20 @@ class IdxReader(ArrayReader):
 
     def labels(self) -> AbstractContextManager[ArrayStream] | None:
         """The array of the file named, or of the one beside."""
-        beside = self.file.path.replace("images-idx3", "labels-idx1")
+        file = self._label_file
+        return None if file is None else _opened(file)
+
+    @property
+    def sought(self) -> bool:
+        """Whether nothing is compressed."""
+        return self.file.packing is None and (self._label_file is None or self._label_file.packing is None)
+
+    @property
+    def _label_file(self) -> File | None:
         if isinstance(self.terms.label, File):
-            return _opened(self.terms.label)
-        if beside != self.file.path and self.file.local and Path(beside).exists():
-            return _opened(find_files(beside)[0])
-        return None
+            return self.terms.label
+        beside = self.file.path.replace("images-idx3", "labels-idx1")
+        return self.file.sibling(beside) if beside != self.file.path else None
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,11 @@ from scipy import sparse
 
 from mergesvm.data.labels import Label
 from mergesvm.data.paths import File
-from mergesvm.data.reader import Layout, Reader, Slice, Terms
+from mergesvm.data.reader import Layout, Slice, Terms
 from mergesvm.data.rows import spans
 from mergesvm.data.sparse import SparseRows
 from mergesvm.data.text_lines import count_byte, whole_lines
+from mergesvm.data.text_reader import TextReader
 from mergesvm.errors import ParameterError
 
 WRONG = {
@@ -27,7 +27,7 @@ WRONG = {
 }
 
 
-class LibsvmReader(Reader):
+class LibsvmReader(TextReader):
     """libsvm or svmlight text, plain or compressed: ``label index:value index:value # comment``."""
 
     suffixes = (".libsvm", ".svm", ".svmlight")
@@ -47,7 +47,7 @@ class LibsvmReader(Reader):
 
         largest = 0
         with self.reading():
-            for text, _ in self._lines():
+            for text, _ in self._lines(whole=True):
                 largest = max(largest, int(largest_index(text)))
         width = largest + self.terms.zero_based
         if not 0 < width < 2**31:
@@ -60,6 +60,9 @@ class LibsvmReader(Reader):
 
     def slices(self, layout: Layout, rows: int) -> Iterator[Slice]:
         """The rows of the file as CSR."""
+        return self.named(self._slices(layout, rows))
+
+    def _slices(self, layout: Layout, rows: int) -> Iterator[Slice]:
         first = 0
         with self.reading():
             for text, share in self._lines():
@@ -70,12 +73,11 @@ class LibsvmReader(Reader):
                     yield Slice(block, labels[start:stop], None, stop - start, share)
                 first += len(labels)
 
-    def _lines(self) -> Iterator[tuple[NDArray[np.uint8], float]]:
-        """The text in stretches of whole lines, each with the share of the file read so far."""
-        stream, raw = self.file.stream()
-        with closing(raw), closing(stream):
+    def _lines(self, *, whole: bool = False) -> Iterator[tuple[NDArray[np.uint8], float]]:
+        """The text in stretches of whole lines, each with the share read so far."""
+        with self.text(whole=whole) as (stream, share):
             for text in whole_lines(stream):
-                yield text, min(1.0, raw.tell() / self.file.size)
+                yield text, share()
 
     def _parse(self, text: NDArray[np.uint8], first: int, width: int) -> tuple[Any, NDArray[Any]]:
         from mergesvm.data import text_libsvm

@@ -20,6 +20,7 @@ class NpyReader(ArrayReader):
 
     suffixes = (".npy",)
     paired = True
+    sought = True
 
     def rows(self) -> AbstractContextManager[ArrayStream]:
         """The array of the file."""
@@ -47,6 +48,9 @@ class _ColumnStream(ArrayStream):
     """An array that is stored column by column: of each, the part that is wanted is read."""
 
     begin: int = 0
+
+    def skip(self, rows: int) -> None:
+        """Nothing: each column is sought when it is read."""
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         size = self.dtype.itemsize

@@ -17,6 +17,7 @@ class NpzReader(ArrayReader):
     """``.npz``, decompressed row by row: the array X, or the only one beside the labels, and labels by their name."""
 
     suffixes = (".npz",)
+    sought = False  # an array has one checksum, which is known to be right only when all of it has been read
 
     def rows(self) -> AbstractContextManager[ArrayStream]:
         """The array X, or the only one that is not the labels."""

@@ -9,19 +9,16 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from mergesvm.data.paths import File
-from mergesvm.data.reader import Reader, Terms
+from mergesvm.data.parted import PartedReader
+from mergesvm.data.reader import Reader
 from mergesvm.data.tabular import TableReader
 
 
-class ParquetReader(TableReader):
+class ParquetReader(TableReader, PartedReader):
     """Parquet, row group by row group; page checksums are verified where there are any."""
 
     suffixes = (".parquet", ".pq")
-
-    def __init__(self, file: File, terms: Terms) -> None:
-        super().__init__(file, terms)
-        self.groups: range | None = None
+    unit = "row group"
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -42,20 +39,20 @@ class ParquetReader(TableReader):
     def cut(self, size: int) -> list[Reader]:
         """Runs of row groups."""
         with self.reading(), self._opened() as file:
-            counts = _group_rows(file.metadata, self._chosen(file.metadata))
-        total, parts, begin, first = max(1, sum(counts)), [], 0, 0
-        for index, rows in enumerate(np.cumsum(counts).tolist()):
-            bytes_so_far = round(self.size * (rows - first) / total)
-            if bytes_so_far >= size or index == len(counts) - 1:
-                words = f"row groups {begin} to {index}" if index > begin else f"row group {begin}"
-                part = self.part(bytes_so_far, first, words)
-                part.groups = range(begin, index + 1)
-                parts.append(part)
-                begin, first = index + 1, rows
-        return list(parts) if len(parts) > 1 else [self]
+            groups = self._chosen(file.metadata)
+            counts = _group_rows(file.metadata, groups)
+        row_size, begin = self.size / max(1, sum(counts)), 0
+        rows = [0, *np.cumsum(counts).tolist()]
+        parts: list[Reader] = []
+        for end in range(1, len(rows)):
+            if end == len(counts) or row_size * (rows[end + 1] - rows[begin]) > size:
+                bytes_here = round(row_size * (rows[end] - rows[begin]))
+                parts.append(self.run(groups[begin:end], bytes_here, self.first_row + rows[begin]))
+                begin = end
+        return parts if len(parts) > 1 else [self]
 
     def _chosen(self, metadata: Any) -> range:
-        return range(metadata.num_row_groups) if self.groups is None else self.groups
+        return range(metadata.num_row_groups) if self.span is None else self.span
 
     def tables(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
         """Record batches of some columns."""
@@ -63,7 +60,7 @@ class ParquetReader(TableReader):
             groups = self._chosen(file.metadata)
             total, done = sum(_group_rows(file.metadata, groups)), 0
             # Plain values are copied, not decoded: then one thread leaves more of the machine to learning.
-            threads = self.groups is None and _unpacked_bytes(file.metadata) > 1.1 * self.file.size
+            threads = self.span is None and _unpacked_bytes(file.metadata) > 1.1 * self.file.size
             for batch in file.iter_batches(rows, list(groups), columns, use_threads=threads):
                 batch.validate(full=True)
                 done += batch.num_rows

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 from mergesvm.data.labels import Label
+from mergesvm.data.parted import PartedReader
 from mergesvm.data.paths import File, Paths, find_files
 from mergesvm.data.prefetch import prefetched
 from mergesvm.data.reader import Layout, Reader, Slice, Terms, reader_for
@@ -18,6 +19,9 @@ from mergesvm.errors import DataError, ParameterError
 
 BATCH_BYTES = 32 * 2**20
 """How much is read at one time, unless the number of rows is given; about four times as much is held at most."""
+
+LEAST_BYTES = 2**20
+"""Files are not cut into smaller pieces than this: opening them would take as long as reading."""
 
 GRAINS = 4
 """Files are cut into pieces of this share of what a worker reads, so that loads differ little."""
@@ -297,15 +301,14 @@ class Scan:
         ...     [part.n_rows() for part in ms.scan(f"{folder}/*.npy", label=-1).parts(3)]
         [5, 5, 5]
         """
-        most = max(1, self.size // (count * GRAINS))
-        pieces = [piece for reader in self.readers for piece in (reader.cut(most) if count > 1 else [reader])]
-        order = sorted(range(len(pieces)), key=lambda index: -pieces[index].size)
-        loads: list[tuple[int, int, list[int]]] = [(0, number, []) for number in range(count)]
-        for index in order:  # the largest first, each to the one that has least
-            load, number, mine = heapq.heappop(loads)
-            heapq.heappush(loads, (load + pieces[index].size, number, [*mine, index]))
-        dealt = sorted(sorted(mine) for _, _, mine in loads if mine)
-        return [self._of([pieces[index] for index in mine]) for mine in dealt]
+        most = max(LEAST_BYTES, self.size // (count * GRAINS))
+        pieces: list[Reader] = []
+        for reader in self.readers:
+            pieces += reader.cut(most) if count > 1 and reader.size > most else [reader]
+        parts: dict[int, list[Reader]] = {}
+        for piece, owner in zip(pieces, _owners([piece.size for piece in pieces], count), strict=True):
+            _append(parts.setdefault(owner, []), piece)
+        return [self._of(readers) for readers in parts.values()]
 
     def _of(self, readers: list[Reader]) -> Scan:
         part = Scan(readers, self.batch_rows, self.expected)
@@ -355,3 +358,30 @@ class Scan:
 
     def __repr__(self) -> str:
         return f"Scan of {self.name}"
+
+
+def _owners(sizes: list[int], count: int) -> list[int]:
+    """Which of so many workers gets which piece, so that all have about the same.
+
+    >>> _owners([5, 3, 3, 3, 3, 1], 3)
+    [0, 1, 1, 2, 2, 0]
+    """
+    loads = [(0, worker) for worker in range(count)]
+    takers: dict[int, list[int]] = {}
+    for size in sorted(sizes, reverse=True):  # the largest first, each to the one that has least
+        load, worker = heapq.heappop(loads)
+        heapq.heappush(loads, (load + size, worker))
+        takers.setdefault(size, []).append(worker)
+    # It does not matter which piece of the same size one gets: neighbours, then, which are read in one go.
+    queues = {size: iter(sorted(workers)) for size, workers in takers.items()}
+    return [next(queues[size]) for size in sizes]
+
+
+def _append(readers: list[Reader], piece: Reader) -> None:
+    """Add a piece behind others, as one with the last of them where it goes on there."""
+    last = readers[-1] if readers else None
+    whole = last.joined(piece) if isinstance(last, PartedReader) else None
+    if whole is None:
+        readers.append(piece)
+    else:
+        readers[-1] = whole

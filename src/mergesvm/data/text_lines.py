@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,68 @@ def whole_lines(stream: Any) -> Iterator[NDArray[np.uint8]]:
     if held:
         buffer[held : held + 1] = b"\n"
         yield np.frombuffer(buffer, dtype=np.uint8, count=held + 1)
+
+
+class LineRange(io.RawIOBase):
+    r"""The lines of a file that begin within a range of its bytes, as a stream: each line is in one of many ranges.
+
+    Parameters
+    ----------
+    file : a file that can be read at any place
+    span : range
+        Of bytes.
+    check : function of bytes, optional
+        Is shown everything that is read.
+
+    >>> [LineRange(io.BytesIO(b"one\ntwo\nthree"), range(at, at + 3)).read() for at in range(0, 12, 3)]
+    [b'one\n', b'two\n', b'three', b'']
+    """
+
+    def __init__(self, file: Any, span: range, check: Callable[[bytes], None] | None = None) -> None:
+        super().__init__()
+        self._file, self._check = file, check
+        self._begin, self._end = _line_start(file, span.start), _line_start(file, span.stop)
+        self._at = file.seek(self._begin)
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer with what comes next."""
+        data = self._file.read(min(len(buffer), self._end - self._at))
+        if not data and self._at < self._end and len(buffer):
+            raise EOFError("the file is shorter than it was")
+        if self._check is not None:
+            self._check(data)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no line begins in the range."""
+        return self._begin == self._end
+
+    @property
+    def share(self) -> float:
+        """How much has been read, between 0 and 1."""
+        return 1.0 if self.empty else (self._at - self._begin) / (self._end - self._begin)
+
+
+def _line_start(file: Any, at: int) -> int:
+    """Where the first line begins at a byte or behind it."""
+    if at == 0:
+        return 0
+    place = file.seek(at - 1)
+    while data := file.read(2**16):
+        end = data.find(b"\n")
+        if end >= 0:
+            return int(place + end + 1)
+        place += len(data)
+        if place - at > LONGEST_LINE:
+            raise ValueError(f"a line is longer than {LONGEST_LINE:,} bytes")
+    return int(place)
 
 
 def count_byte(text: NDArray[np.uint8], byte: int) -> int:

@@ -138,6 +138,10 @@ class Engine(ABC):
         """Whether rows are a collection that lies on this engine's workers."""
         return False
 
+    def narrowed(self, table: Any, columns: Sequence[str]) -> Any:  # noqa: ARG002
+        """A table on this engine's workers with no more columns than needed, if those left out need not be read."""
+        return table
+
     def partitions(self, rows: Any) -> Sequence[Any]:
         """The tasks that a collection on this engine's workers consists of; each becomes its content there."""
         raise EngineError(f"{self!r} holds no {type(rows).__module__.split('.')[0]} collections.")

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mergesvm.data import Rows, as_rows
-from mergesvm.engines.engine import is_collection
+from mergesvm.engines.engine import Engine, is_collection
 from mergesvm.features import FeatureMap, as_map
 
 INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
@@ -31,17 +31,24 @@ def input_kept_on_failure(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
-def rows_to_learn(estimator: BaseEstimator, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+def rows_to_learn(estimator: BaseEstimator, X: Any, y: Any, reset: bool, engine: Any = None) -> tuple[Any, Any]:
     """Rows and labels to learn from; only names and width are checked, values where they are learned.
 
-    Collections that lie on the workers of an engine stay what they are.
+    Collections that lie on the workers of an engine stay what they are. Where each rank has its own rows, one may have
+    none, and what is wrong at one of them is said by all.
     """
+    if isinstance(engine, Engine) and engine.collective:
+        return engine.together(lambda: _rows_to_learn(estimator, X, y, reset, empty=True))
+    return _rows_to_learn(estimator, X, y, reset)
+
+
+def _rows_to_learn(estimator: BaseEstimator, X: Any, y: Any, reset: bool, empty: bool = False) -> tuple[Any, Any]:
     if is_collection(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         if reset and hasattr(X, "columns"):
             estimator.feature_names_in_ = np.array(list(X.columns), dtype=object)
         return X, y
-    rows = as_rows(X)
+    rows = as_rows(X, empty=empty)
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", None)
     rows.names = None if names is None else tuple(names)  # what scikit-learn takes for names counts

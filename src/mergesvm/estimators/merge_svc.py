@@ -213,7 +213,7 @@ class MergeSVC(Face):
         return self.knowledge_.classes
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Knowledge:
-        rows, labels = rows_to_learn(self, X, y, reset)
+        rows, labels = rows_to_learn(self, X, y, reset, self.engine)
         knowledge = None if reset else self.knowledge_
         if knowledge is not None:
             features = knowledge.features

@@ -17,7 +17,7 @@ from mergesvm.features import Identity
 from mergesvm.knowledge.algebra import merge, reanchor, settled
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.signature import Signature, unlike_maps
-from mergesvm.knowledge.triangles import pack_triangle, triangle_size, unpack_triangle
+from mergesvm.knowledge.triangles import pack_triangle, triangle_size, unpack_triangles
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Gathering(Addition[Harvest]):
 
     def blocks(self, plan: Plan) -> list[Block]:
         """Sums and peaks first, and then one triangle a matrix, held by the workers that have seen the class."""
-        known = tuple(piece is not None for piece in plan.pieces)
+        known = tuple(piece is not None and piece.labels != () for piece in plan.pieces)
         if not plan.labels:
             return []
         first = Block((len(plan.labels) + plan.n_grams) * plan.width, known)
@@ -159,19 +159,19 @@ class Gathering(Addition[Harvest]):
 
     def unpack(self, plan: Plan, totals: Iterable[NDArray[np.float64]]) -> Harvest:
         """The harvest of all."""
+        found = [piece for piece in plan.pieces if piece is not None]
+        signature = replace(plan.signature, features=self.features)
         if not plan.labels:
-            return Harvest(None, plan.counts, plan.dropped)
+            return Harvest(Knowledge.zero(signature, plan.anchor) if found else None, plan.counts, plan.dropped)
         blocks = iter(totals)
         sums, peaks = (array.copy() for array in self._first(plan, next(blocks)))
-        grams = tuple(unpack_triangle(block, plan.width) for block in blocks)
+        grams = unpack_triangles(blocks, plan.n_grams, plan.width)
         rows, counts = np.zeros(len(plan.labels), dtype=np.int64), np.zeros(len(plan.labels))
-        found = [piece for piece in plan.pieces if piece is not None]
         for piece in found:
             at = [plan.labels.index(label) for label in piece.labels]
             rows[at] += piece.rows
             counts[at] += piece.counts
         precision = "float32" if any(piece.precision == "float32" for piece in found) else "float64"
-        signature = replace(plan.signature, features=self.features)
         knowledge = Knowledge(signature, plan.anchor, plan.labels, rows, counts, sums, grams, peaks, precision)
         return Harvest(settled(knowledge), plan.counts, plan.dropped)
 

@@ -111,9 +111,15 @@ def learn(
     if is_collection(X):
         holder = _holder(engine, X)
         return spread_collection(X, y, sample_weight, feature_names, terms_for(X), holder)
-    batch = Batch.of(X, y, sample_weight)
-    layout = Layout(batch.rows.width, _names(batch.rows.names, feature_names, batch.rows.width))
-    batch.rows.names = layout.names
+
+    def opened() -> tuple[Batch, Layout]:
+        batch = Batch.of(X, y, sample_weight, empty=spread is not None and spread.collective)
+        layout = Layout(batch.rows.width, _names(batch.rows.names, feature_names, batch.rows.width))
+        batch.rows.names = layout.names
+        return batch, layout
+
+    # A rank whose rows are wrong must not leave the others waiting.
+    batch, layout = opened() if spread is None else spread.together(opened)
     terms = terms_for(batch.rows, y)
     return learn_batch(batch, layout, terms) if spread is None else spread_batch(batch, layout, terms, spread)
 

@@ -71,7 +71,7 @@ def added(
     return totals, grams
 
 
-def mirror(gram: NDArray[np.float64], step: int = 512) -> NDArray[np.float64]:
+def mirror(gram: NDArray[np.float64], step: int = 64) -> NDArray[np.float64]:
     """Copy the upper triangle of a matrix onto its lower one, block by block."""
     for start, stop in spans(len(gram), step):
         gram[stop:, start:stop] = gram[start:stop, stop:].T

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from mergesvm.data import Batch, Layout, Scan
@@ -37,9 +38,11 @@ def spread_scan(scan: Scan, terms: LearningTerms, engine: Engine, progress: Prog
     if not engine.receives:
         return Harvest(Knowledge.zero(terms.signature(parts[0].layout)))
     assert harvest is not None
-    scan.counts, scan.dropped = harvest.counts, harvest.dropped
-    scan.rows, scan.share = sum(harvest.counts.values()), 1.0
-    return harvest
+    # In the order of the files, whoever has read them first.
+    ordered = dict.fromkeys(reader.file.name for reader in scan.readers if reader.file.name in harvest.counts)
+    scan.counts, scan.dropped = {name: harvest.counts[name] for name in ordered} | harvest.counts, harvest.dropped
+    scan.rows, scan.share = sum(scan.counts.values()), 1.0
+    return replace(harvest, counts=scan.counts)
 
 
 def _part_count(scan: Scan, terms: LearningTerms, engine: Engine) -> int:
@@ -81,17 +84,18 @@ def spread_collection(
 
 
 def _learn_block(block: tuple[Any, ...], names: Sequence[str] | None, terms: LearningTerms) -> Harvest:
+    if not block[0].shape[0]:
+        return Harvest(None)
     batch = Batch.of(*block)
     if names is not None:
         batch.rows.names = tuple(names)
-    if not batch.rows.n_rows:
-        return Harvest(None)
     return Harvest(learn_batch(batch, Layout(batch.rows.width, batch.rows.names), terms))
 
 
 def spread_frame(frame: Frame, terms: LearningTerms, engine: Engine) -> Knowledge:
     """Knowledge of a table whose partitions lie at the workers."""
-    parts, given = engine.partitions(frame.table), (frame.columns, terms)
+    needed = engine.narrowed(frame.table, frame.columns.needed)
+    parts, given = engine.partitions(needed), (frame.columns, terms)
     return _known(engine.merge(_learn_partition, parts, Gathering(terms.features), given=given))
 
 

@@ -64,6 +64,6 @@ def weighted(batch: Batch, class_weight: Mapping[Label, float]) -> Batch:
             f"class_weight needs a positive weight for every class; look at {(unknown or bad)[0]!r} in "
             f"{dict(class_weight)!r}."
         )
-    factors = np.array([class_weight[label] for label in batch.labels.classes])
+    factors = np.array([*(class_weight[label] for label in batch.labels.classes), 0.0])  # the last one for code -1
     weights = factors[batch.labels.codes] * (1.0 if batch.weights is None else batch.weights)
     return replace(batch, weights=np.where(batch.labels.codes >= 0, weights, 0.0))

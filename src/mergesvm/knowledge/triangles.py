@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,22 +20,23 @@ def pack_triangle(gram: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     """Write the upper triangle of a matrix."""
     width, at = len(gram), 0
     for row in range(width):
-        out[at : at + width - row] = gram[row, row:]
-        at += width - row
+        end = at + width - row
+        out[at:end] = gram[row, row:]
+        at = end
 
 
-def unpack_triangle(line: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """The matrix of which this is the upper triangle.
+def unpack_triangle(line: NDArray[np.float64], gram: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Write the matrix of which this is the upper triangle.
 
-    >>> unpack_triangle(np.array([1.0, 2.0, 3.0]), 2)
+    >>> unpack_triangle(np.array([1.0, 2.0, 3.0]), np.empty((2, 2)))
     array([[1., 2.],
            [2., 3.]])
     """
-    gram = np.empty((width, width))
-    at = 0
+    width, at = len(gram), 0
     for row in range(width):
-        gram[row, row:] = line[at : at + width - row]
-        at += width - row
+        end = at + width - row
+        gram[row, row:] = line[at:end]
+        at = end
     kernels = loaded_kernels()
     (mirror if kernels is None else kernels.mirror)(gram)
     return gram
@@ -51,4 +52,13 @@ def packed(grams: Sequence[NDArray[np.float64]], width: int) -> NDArray[np.float
 
 def unpacked(lines: NDArray[np.float64], width: int) -> tuple[NDArray[np.float64], ...]:
     """The matrices of several triangles."""
-    return tuple(unpack_triangle(line, width) for line in lines)
+    return unpack_triangles(lines, len(lines), width)
+
+
+def unpack_triangles(lines: Iterable[NDArray[np.float64]], count: int, width: int) -> tuple[NDArray[np.float64], ...]:
+    """The matrices of so many triangles, as they come.
+
+    They lie side by side: one large piece of memory is had in half the time that many smaller ones take.
+    """
+    grams = np.empty((count, width, width))
+    return tuple(unpack_triangle(line, gram) for line, gram in zip(lines, grams, strict=True))

@@ -1,0 +1,178 @@
+"""The same learning on every engine: how well two workers share it, what the engine itself costs, and the peers.
+
+Workers are pinned to one core each, so that one worker is one core and two are two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import engine_work
+import mergesvm as ms
+from datasets import folder as data_folder
+from machine import describe
+from targets import Targets
+
+EFFICIENCY = {"mnist": 0.95, "narrow": 0.9}
+HERE = Path(__file__).parent
+
+
+def measure_mpi(name: str, folder: Path, workers: int, repeats: int) -> dict[str, Any]:
+    mpiexec = Path(sys.executable).parent / "mpiexec"
+    command = [mpiexec, "-n", str(workers), sys.executable, HERE / "engine_work.py", name, folder, str(repeats)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    traffic = found["traffic"]
+    return {
+        "engine": min(found["engine"]),
+        "by_hand": min(found["by_hand"]),
+        "sent": traffic["total"],
+        "messages": traffic["messages"],
+        "rounds": traffic["rounds"],
+    }
+
+
+def measure_dask(name: str, folder: Path, workers: int, repeats: int) -> dict[str, Any]:
+    with ms.engines.Dask(workers=workers) as engine:
+        client = engine.client
+        for core, address in enumerate(client.scheduler_info()["workers"]):
+            client.run(engine_work.pin, core, workers=[address])
+            client.run(ms.load_kernels, workers=[address])
+        scan, features = engine_work.work(name, folder)
+        times, by_hand = [], []
+        for _ in range(repeats + 1):
+            before, start = engine.traffic, time.perf_counter()
+            ms.learn(scan, features=features, engine=engine)
+            times.append(time.perf_counter() - start)
+            futures = [
+                client.submit(engine_work.learn_part, part, features, pure=False) for part in scan.parts(workers)
+            ]
+            by_hand.append(max(client.gather(futures)))
+        sent = engine.traffic
+        return {
+            "engine": min(times[1:]),
+            "by_hand": min(by_hand[1:]),
+            "sent": sent.total - before.total,
+            "messages": sent.messages - before.messages,
+            "rounds": sent.rounds - before.rounds,
+        }
+
+
+MEASURES: dict[str, Callable[..., dict[str, Any]]] = {"MPI": measure_mpi, "Dask": measure_dask}
+
+
+def shared(console: Console, targets: Targets, folder: Path, repeats: int, wanted: list[str]) -> None:
+    """MPI and Dask: two workers against one, and the engine against learning by hand."""
+    for name, title in engine_work.TITLES.items():
+        table = Table(title=title, title_justify="left")
+        for column in ("engine", "workers", "s", "by hand s", "engine / by hand", "efficiency", "sent MB", "messages"):
+            table.add_column(column, justify="left" if column == "engine" else "right")
+        for engine in wanted:
+            one, two = (MEASURES[engine](name, folder, workers, repeats) for workers in (1, 2))
+            efficiency = one["engine"] / (2 * two["engine"])
+            for workers, found in ((1, one), (2, two)):
+                cost = found["engine"] / found["by_hand"]
+                table.add_row(
+                    engine,
+                    str(workers),
+                    f"{found['engine']:.3f}",
+                    f"{found['by_hand']:.3f}",
+                    f"{cost:.3f}",
+                    f"{efficiency:.3f}" if workers == 2 else "",
+                    f"{found['sent'] / 1e6:.2f}",
+                    str(found["messages"]),
+                )
+                targets.at_most(f"{engine}, {title}, {workers} workers: engine / by hand", cost, 1.15)
+            targets.at_least(f"{engine}, {title}: efficiency", efficiency, EFFICIENCY[name], "{:.3f}")
+        console.print(table)
+
+
+def spark(console: Console, targets: Targets, folder: Path, repeats: int, rows: int) -> None:
+    """Spark: beside a pass that only counts, and beside its own LinearSVC, on the same DataFrame."""
+    import pyarrow as pa
+    from pyspark.ml.classification import LinearSVC
+    from pyspark.ml.feature import VectorAssembler
+
+    import make_files
+
+    path = make_files.parquet(folder, rows)
+    with ms.engines.Spark(workers=2) as engine:
+        session = engine.session
+        names = [f"x{column}" for column in range(make_files.WIDTH)]
+        frame = session.read.parquet(str(path))
+        chosen = frame.select(*names, "y")
+
+        def only_count(batches):
+            yield pa.record_batch([pa.array([sum(batch.num_rows for batch in batches)])], names=["rows"])
+
+        def count() -> None:
+            assert sum(row.rows for row in chosen.mapInArrow(only_count, "rows long").collect()) == rows
+
+        knowledge = []
+
+        def learn() -> None:
+            knowledge[:] = [engine.learn(frame, label="y", features=names)]
+
+        times: dict[str, list[float]] = {"count": [], "learn": [], "solve": []}
+        for _ in range(repeats + 1):
+            for title, run in (("count", count), ("learn", learn)):
+                start = time.perf_counter()
+                run()
+                times[title].append(time.perf_counter() - start)
+            start = time.perf_counter()
+            model = ms.solve(knowledge[0])
+            times["solve"].append(time.perf_counter() - start)
+        X, y = make_files.narrow_block(make_files.HELD_OUT_BLOCK, make_files.HELD_OUT_ROWS)
+        ours = float((model.predict(X) == y).mean())
+        assembled = VectorAssembler(inputCols=names, outputCol="features").transform(frame).select("features", "y")
+        start = time.perf_counter()
+        machine = LinearSVC(labelCol="y", featuresCol="features").fit(assembled)
+        peer = time.perf_counter() - start
+        scores = X @ machine.coefficients.toArray() + machine.intercept
+        theirs = float(((scores > 0) == y).mean())
+    best = {title: min(found[1:]) for title, found in times.items()}
+    table = Table("on one DataFrame", "s", "x", "accuracy %", title=f"Spark, {rows:,} x {make_files.WIDTH}")
+    table.add_row("mapInArrow that only counts", f"{best['count']:.2f}", "1.00", "")
+    table.add_row(
+        "mergesvm, learn", f"{best['learn']:.2f}", f"{best['learn'] / best['count']:.2f}", f"{100 * ours:.2f}"
+    )
+    table.add_row("MLlib LinearSVC, fit", f"{peer:.2f}", f"{peer / best['count']:.2f}", f"{100 * theirs:.2f}")
+    console.print(table)
+    targets.at_most("Spark: learning / counting", best["learn"] / best["count"], 1.5)
+    targets.at_least("Spark: x MLlib LinearSVC", peer / (best["learn"] + best["solve"]), 10)
+    targets.at_least("Spark: accuracy above LinearSVC's", 100 * (ours - theirs), 0.0, "{:.2f} points")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", help="folder of data sets; default MERGESVM_DATA, else OpenML")
+    parser.add_argument("--folder", type=Path, help="where files are made, once; default a temporary folder")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=[*MEASURES, "Spark"], default=[*MEASURES, "Spark"])
+    parser.add_argument("--spark-rows", type=int, default=5_000_000)
+    arguments = parser.parse_args()
+    console, targets = Console(width=120), Targets()
+    console.print(describe(2), highlight=False)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        engine_work.prepare(folder, data_folder(arguments.data))
+        shared(console, targets, folder, arguments.repeat, [name for name in MEASURES if name in arguments.only])
+        if "Spark" in arguments.only:
+            spark(console, targets, folder, arguments.repeat, arguments.spark_rows)
+    targets.show(console)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,257 @@
+"""What learning with many workers costs: constants, a check by ranks of MPI, and a simulation: ``make bench-scaling``.
+
+The picture of docs/scaling.md is drawn by the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+
+import mergesvm as ms
+from machine import describe
+from mergesvm.cli.cascade_cost import (
+    Handling,
+    Link,
+    Load,
+    Measured,
+    joining_seconds,
+    scattered_seconds,
+    sum_bytes,
+    tree_depth,
+)
+from mergesvm.cli.cascade_ranks import description, handling_of, least
+from mergesvm.cli.cascade_times import core_count, measure, put_rows
+from mergesvm.engines import Threads
+from targets import Targets
+
+PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "scaling.png"
+WIDTHS = {28: 1_000_000, 123: 200_000, 500: 40_000, 1_000: 20_000, 2_000: 8_000}
+"""Widths, and how many rows of each are learned to time one."""
+
+CHECKED = (123, 1_000)
+RANKS = (1, 2, 4, 8)
+NETWORKS = {"10 Gbit/s, 50 µs": Link(50e-6, 10e9 / 8), "100 Gbit/s, 5 µs": Link(5e-6, 100e9 / 8)}
+"""Made up: what such networks are said to do, not measured."""
+
+WORKERS = 2 ** np.arange(11)
+MOST, ALL_ROWS = 1_024, 10**12
+
+console = Console(width=118)
+targets = Targets()
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What one worker's core takes for rows of some width, in two classes."""
+
+    width: int
+    start: float
+    row: float
+    load: Load
+    handling: Handling
+
+    def learning(self, rows: float) -> float:
+        return self.start + rows * self.row
+
+
+def made(rows: int, width: int):
+    generator = np.random.default_rng(0)
+    X = generator.standard_normal((rows, width))
+    return X, (X[:, 0] + generator.standard_normal(rows) > 0).astype(np.int64)
+
+
+def constants_of(width: int, rows: int, repeats: int) -> Constants:
+    """Timed on one core, by two numbers of rows: what a call takes, and what a row takes on top."""
+    X, y = made(rows, width)
+    few = rows // 16
+    with Threads.single_threaded_blas():
+        long, short = (least(lambda n=n: ms.learn(X[:n], y[:n], n_jobs=1), repeats) for n in (rows, few))
+        known = ms.learn(X[:few], y[:few], n_jobs=1)
+    row = (long - short) / (rows - few)
+    handling, size = handling_of(known, repeats)
+    assert size == sum_bytes(width, 2)
+    return Constants(width, max(short - few * row, 0.0), row, Load(len(description(known)), size), handling)
+
+
+def table(title: str, *columns: str) -> Table:
+    shown = Table(title=title, title_justify="left")
+    for index, column in enumerate(columns):
+        shown.add_column(column, justify="right" if index else "left")
+    return shown
+
+
+def show_constants(found: dict[int, Constants]) -> None:
+    units = ("call ms", "row µs", "told bytes", "sums bytes", "pack ns/B", "add ns/B", "unpack ns/B", "agree µs")
+    shown = table("What one core takes, 2 classes, dense float64 rows", "width", *units)
+    for width, at in found.items():
+        handling = at.handling
+        per_byte = (handling.packing, handling.adding, handling.unpacking)
+        shown.add_row(
+            f"{width:,}",
+            f"{1e3 * at.start:.2f}",
+            f"{1e6 * at.row:.3f}",
+            f"{at.load.described:,}",
+            f"{at.load.size:,}",
+            *(f"{1e9 * value:.2f}" for value in per_byte),
+            f"{1e6 * handling.agreeing:.0f}",
+        )
+    console.print(shown)
+
+
+def check(at: Constants, repeats: int) -> None:
+    """The model beside what ranks measure and count."""
+    rows = WIDTHS[at.width]
+    with tempfile.TemporaryDirectory() as folder:
+        put_rows(Path(folder), *made(rows, at.width))
+        runs = [measure(Path(folder), rows, ranks, repeats) for ranks in RANKS]
+    links = [run.link for run in runs if run.link is not None]
+    link = Link(min(each.latency for each in links), max(each.bandwidth for each in links))
+    shown = table(
+        f"{rows:,} rows x {at.width:,}: the model beside ranks here (link: {1e6 * link.latency:.1f} µs, "
+        f"{link.bandwidth / 1e9:.1f} GB/s), in milliseconds",
+        *("ranks", "CPU, model", "measured", "off by", "tree, model", "wall, model", "measured", "bytes, model"),
+        "counted",
+    )
+    errors = [check_run(at, run, link, shown) for run in runs]
+    console.print(shown)
+    what = f"width {at.width:,}, {', '.join(map(str, RANKS))} ranks:"
+    unexpected = sum(abs(run.sent - bytes_by_model(at, run.ranks)) for run in runs)
+    targets.at_most(f"{what} bytes off the model", unexpected, 0, "{:,}")
+    targets.at_most(f"{what} CPU seconds off the model by at most", max(map(abs, errors)), 0.2, "{:.0%}")
+
+
+def bytes_by_model(at: Constants, ranks: int) -> int:
+    """All tell all others of their knowledge, and each but the root sends its sums once."""
+    return (ranks - 1) * (ranks * at.load.described + at.load.size)
+
+
+def check_run(at: Constants, run: Measured, link: Link, shown: Table) -> float:
+    """One number of ranks; how far its CPU time is off the model."""
+    learning, busy = at.learning(run.rows / run.ranks), min(run.learning)
+    joining = joining_seconds(at.load, run.ranks, link, at.handling)
+    wall = f"{1e3 * run.wall:,.1f}" if run.ranks <= core_count() else ""
+    shown.add_row(
+        str(run.ranks),
+        f"{1e3 * learning:,.1f}",
+        f"{1e3 * busy:,.1f}",
+        f"{busy / learning - 1:+.1%}",
+        f"{1e3 * joining:.2f}",
+        f"{1e3 * (learning + joining + run.solving):,.1f}",
+        wall,
+        f"{bytes_by_model(at, run.ranks):,}",
+        f"{run.sent:,}",
+    )
+    return busy / learning - 1
+
+
+def show_simulation(found: dict[int, Constants]) -> None:
+    shown = table(
+        f"SIMULATION: 10^12 rows at {MOST:,} workers of one such core each",
+        *("width", "learning", "tree (10)", "tree (100)", "rows a worker to break even (10)", "(100)"),
+    )
+    for width, at in found.items():
+        trees = [joining_seconds(at.load, MOST, link, at.handling) for link in NETWORKS.values()]
+        shown.add_row(
+            f"{width:,}",
+            duration(at.learning(ALL_ROWS / MOST)),
+            *(duration(tree) for tree in trees),
+            *(f"{tree / at.row:,.0f}" for tree in trees),
+        )
+    console.print(shown)
+
+
+def show_remedies(at: Constants, half: Constants) -> None:
+    """What shortens the tree, by the model."""
+    pooled = Load(at.load.described, sum_bytes(at.width, 2, per_class=False))
+    shown = table(
+        f"SIMULATION: joining {MOST:,} workers of {at.width:,} features and 2 classes",
+        *("how", "(10)", "(100)", "rows a worker to break even (10)", "(100)"),
+    )
+    ways = {
+        "tree": lambda link: joining_seconds(at.load, MOST, link, at.handling),
+        "tree, pooled form": lambda link: joining_seconds(pooled, MOST, link, at.handling),
+        "tree, half the features": lambda link: joining_seconds(half.load, MOST, link, half.handling),
+        "tree of 64 nodes, 16 threads each": lambda link: joining_seconds(at.load, MOST // 16, link, at.handling),
+        "reduce-scatter and gather (not built)": lambda link: scattered_seconds(at.load, MOST, link, at.handling),
+    }
+    for name, way in ways.items():
+        seconds = [way(link) for link in NETWORKS.values()]
+        row = half.row if "half" in name else at.row
+        shown.add_row(name, *(duration(each) for each in seconds), *(f"{each / row:,.0f}" for each in seconds))
+    console.print(shown)
+
+
+def duration(seconds: float) -> str:
+    for unit, scale in (("days", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        if seconds >= scale:
+            return f"{seconds / scale:.1f} {unit}"
+    return f"{1e3 * seconds:.1f} ms"
+
+
+def draw(found: dict[int, Constants]) -> None:
+    figure = Figure(figsize=(15, 4.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    whole, efficiency, even = figure.subplots(1, 3)
+    styles = dict(zip(NETWORKS, ("--", "-"), strict=True))
+    for number, (width, at) in enumerate(found.items()):
+        for name, link in NETWORKS.items():
+            trees = np.array([joining_seconds(at.load, int(p), link, at.handling) for p in WORKERS])
+            learning = np.array([at.learning(ALL_ROWS / p) for p in WORKERS])
+            style = {"color": f"C{number}", "linestyle": styles[name]}
+            whole.loglog(
+                WORKERS,
+                (learning + trees) / 3600,
+                **style,
+                label=f"{width:,} features" if styles[name] == "-" else None,
+            )
+            even.loglog(WORKERS[1:], trees[1:] / at.row, **style)
+    at = found[CHECKED[-1]]
+    for number, rows in enumerate((10**6, 10**7, 10**8, 10**9, ALL_ROWS)):
+        for name, link in NETWORKS.items():
+            times = [at.learning(rows / p) + joining_seconds(at.load, int(p), link, at.handling) for p in WORKERS]
+            label = f"$10^{{{len(str(rows)) - 1}}}$ rows" if styles[name] == "-" else None
+            shares = times[0] / np.array(times) / WORKERS
+            efficiency.semilogx(WORKERS, shares, color=f"C{number}", linestyle=styles[name], label=label)
+    whole.set(title="Hours to learn $10^{12}$ rows", xlabel="workers", ylabel="hours")
+    efficiency.set(title=f"Efficiency, {at.width:,} features", xlabel="workers", ylim=(0, 1.05))
+    even.set(title="Rows a worker to break even", xlabel="workers")
+    for axes in (whole, efficiency):
+        axes.legend()
+    figure.suptitle(
+        "SIMULATION by the cost model: one core a worker as measured, 2 classes; dashed: " + ", solid: ".join(NETWORKS)
+    )
+    figure.savefig(PICTURE, dpi=100)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeat", type=int, default=5)
+    options = parser.parse_args()
+    console.print(describe(1), highlight=False)
+    ms.load_kernels()
+    found = {width: constants_of(width, rows, options.repeat) for width, rows in WIDTHS.items()}
+    show_constants(found)
+    for width in CHECKED:
+        check(found[width], options.repeat)
+    show_simulation(found)
+    show_remedies(found[2_000], found[1_000])
+    console.print(
+        f"(10): {', (100): '.join(NETWORKS)}. To break even: as long in the tree as in learning. A tree of {MOST:,} "
+        f"workers has {tree_depth(MOST)} levels.\nThe picture is in docs/pictures/{PICTURE.name}.",
+        highlight=False,
+    )
+    draw(found)
+    targets.show(console)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Collections of Dask: their partitions side by side, and the columns of their tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from mergesvm.errors import ParameterError
+
+
+def is_collection(rows: Any) -> bool:
+    """Whether rows are an array, a data frame or a series of Dask.
+
+    >>> import dask.array
+    >>> is_collection(dask.array.zeros(3)), is_collection([1, 2])
+    (True, False)
+    """
+    kind = type(rows).__module__.split(".")
+    return kind[0] in ("dask", "dask_expr") and hasattr(rows, "to_delayed") and hasattr(rows, "__dask_graph__")
+
+
+def as_delayed(rows: Any) -> list[Any]:
+    """The partitions of a collection, or of several side by side, as delayed objects.
+
+    >>> import dask.array
+    >>> X, y = dask.array.zeros((10, 2), chunks=(4, 1)), dask.array.zeros(10, chunks=5)
+    >>> [tuple(part.shape for part in block.compute(scheduler="sync")) for block in as_delayed((X, y))]
+    [((4, 2), (4,)), ((4, 2), (4,)), ((2, 2), (2,))]
+    """
+    if not isinstance(rows, tuple):
+        return _blocks(_whole_rows(rows))
+    from dask.delayed import delayed
+
+    together = _aligned([_whole_rows(each) for each in rows])
+    side_by_side = zip(*(_blocks(each) for each in together), strict=True)
+    return [delayed(tuple)(list(blocks)) for blocks in side_by_side]
+
+
+def _blocks(collection: Any) -> list[Any]:
+    return list(np.ravel(np.array(collection.to_delayed(), dtype=object)))
+
+
+def _whole_rows(collection: Any) -> Any:
+    """A collection each of whose blocks has all columns."""
+    import dask.array
+
+    if not is_collection(collection):
+        collection = dask.array.from_array(np.asarray(collection))
+    if not isinstance(collection, dask.array.Array):
+        return collection
+    if collection.ndim not in (1, 2):
+        raise ParameterError(f"Arrays have to have rows and columns, or one column, not {collection.ndim} dimensions.")
+    return collection.rechunk({1: -1}) if collection.ndim == 2 and collection.numblocks[1] > 1 else collection
+
+
+def _aligned(collections: list[Any]) -> list[Any]:
+    """The same collections, all with the blocks of the first."""
+    import dask.array
+
+    first, sizes = collections[0], _sizes(collections[0])
+    aligned = [first]
+    for other in collections[1:]:
+        theirs = _sizes(other)
+        if None in sizes or None in theirs:
+            if len(sizes) != len(theirs):
+                raise ParameterError(
+                    f"X has {len(sizes)} blocks, but {len(theirs)} are beside them, and the sizes are not known. "
+                    f"Compute them first: X.compute_chunk_sizes(), or frame.to_dask_array(lengths=True)."
+                )
+        elif sum(size or 0 for size in sizes) != sum(size or 0 for size in theirs):
+            raise ParameterError(
+                f"X has {sum(size or 0 for size in sizes):,} rows, but {sum(size or 0 for size in theirs):,} labels or "
+                f"weights are beside them."
+            )
+        elif sizes != theirs:
+            assert isinstance(other, dask.array.Array)
+            other = other.rechunk({0: sizes})
+        aligned.append(other)
+    return aligned
+
+
+def _sizes(collection: Any) -> tuple[int | None, ...]:
+    """How many rows each block has; None where that is not known. Tables do not tell."""
+    import dask.array
+
+    if not isinstance(collection, dask.array.Array):
+        return (None,) * int(collection.npartitions)
+    return tuple(None if np.isnan(size) else int(size) for size in collection.chunks[0])
+
+
+def table_schema(table: Any, client: Any) -> Any:
+    """The Arrow schema of a data frame; values of known categories are in the metadata of their columns.
+
+    Columns of objects are what the first rows tell, and text where there are none.
+    """
+    import pyarrow as pa
+
+    if not (is_collection(table) and hasattr(table, "columns")):
+        raise ParameterError(f"Columns are chosen from a data frame of Dask, not from a {type(table).__name__}.")
+    meta = table._meta_nonempty
+    unclear = [name for name in meta.columns if str(meta[name].dtype) == "object"]
+    schema = pa.Schema.from_pandas(meta.astype(dict.fromkeys(unclear, "str")), preserve_index=False)
+    if unclear:
+        from dask.delayed import delayed
+
+        first = delayed(_types)(table[unclear].to_delayed()[0])
+        found = client.compute(first).result()
+        for name in unclear:
+            kind = pa.string() if pa.types.is_null(found[name]) else found[name]
+            schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
+    for name in meta.columns:
+        if str(meta[name].dtype) == "category" and table[name].cat.known:
+            index = schema.get_field_index(name)
+            schema = schema.set(index, schema.field(index).with_metadata(_vocabulary(meta[name].cat.categories)))
+    return schema
+
+
+def _types(frame: Any) -> dict[str, Any]:
+    import pyarrow as pa
+
+    schema = pa.Schema.from_pandas(frame, preserve_index=False)
+    return dict(zip(schema.names, schema.types, strict=True))
+
+
+def _vocabulary(values: Any) -> dict[str, str]:
+    """What is said of a column of categories, where they can be said in JSON."""
+    plain = values.tolist()
+    return {"vocabulary": json.dumps(plain)} if all(isinstance(value, (str, int, float)) for value in plain) else {}

@@ -1,0 +1,103 @@
+"""What lies at the workers of a Dask cluster, and what of it has been sent."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+sent = {"bytes": 0, "messages": 0}
+"""What this process has sent in parcels."""
+
+
+class Packed:
+    """Something pickled, so that a scheduler that passes it on need not know what it is."""
+
+    def __init__(self, thing: Any) -> None:
+        import cloudpickle  # type: ignore[import-untyped]  # comes with Dask
+
+        self.content: bytes = cloudpickle.dumps(thing, protocol=pickle.HIGHEST_PROTOCOL)
+
+    def unpacked(self) -> Any:
+        """What was pickled."""
+        return pickle.loads(self.content)
+
+
+class Parcel:
+    """A thing at a worker: it knows its size, by which Dask decides where to go, and counts what is sent of it.
+
+    >>> import numpy as np
+    >>> Parcel(np.zeros(1000)).__sizeof__() >= 8000
+    True
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __sizeof__(self) -> int:
+        return size_of(self.value)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Callable[..., Parcel], tuple[Any, ...]]:
+        import cloudpickle
+
+        buffers: list[pickle.PickleBuffer] = []
+        apart = {"buffer_callback": buffers.append} if protocol >= 5 else {}  # so that arrays are not copied
+        head = cloudpickle.dumps(self.value, protocol=protocol, **apart)
+        sent["bytes"] += len(head) + sum(buffer.raw().nbytes for buffer in buffers)
+        sent["messages"] += 1
+        return _opened, (head, buffers)
+
+
+def _opened(head: bytes, buffers: Sequence[Any]) -> Parcel:
+    return Parcel(pickle.loads(head, buffers=buffers))
+
+
+def size_of(thing: Any) -> int:
+    """About how many bytes a thing takes, arrays within objects included.
+
+    >>> import numpy as np
+    >>> size_of({"a": [np.zeros(100), np.zeros(50)]}) >= 1200
+    True
+    """
+    seen: set[int] = set()
+    waiting, total = [thing], 0
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, (list, tuple)):
+            waiting += one
+        elif hasattr(one, "nbytes") and not hasattr(one, "__dict__"):
+            total += int(one.nbytes)
+        elif isinstance(one, (str, bytes)):
+            total += len(one)
+        elif hasattr(one, "__dict__") and not isinstance(one, type) and not callable(one):
+            waiting += vars(one).values()
+    return total
+
+
+def run_task(shared: Parcel, task: Any, name: str | None) -> Parcel:
+    """What a worker does for each task: the function of it and of what all tasks share."""
+    from mergesvm.engines.engine import naming
+    from mergesvm.engines.threads import Threads
+
+    function, given, _ = shared.value
+    with naming(name), Threads.single_threaded_blas():
+        return Parcel(function(task.unpacked() if isinstance(task, Packed) else task, *given))
+
+
+def run_join(shared: Parcel, parcels: Sequence[Parcel]) -> Parcel:
+    """What a worker does to join results."""
+    from mergesvm.engines.threads import Threads
+
+    _, _, join = shared.value
+    with Threads.single_threaded_blas():
+        return Parcel(join([parcel.value for parcel in parcels]))
+
+
+def unpack(packed: Packed) -> Parcel:
+    """What all tasks share, at a worker. A task of its own, so that the scheduler can have it made again."""
+    return Parcel(packed.unpacked())

@@ -1,0 +1,232 @@
+"""One piece of work on a Dask cluster, from the first task to the last trace that it leaves there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from typing import Any, Self
+from uuid import uuid4
+from weakref import WeakSet
+
+from mergesvm.engines.dask_parcel import Packed, run_join, run_task, sent, unpack
+from mergesvm.engines.engine import Done
+from mergesvm.errors import EngineError
+
+HELD = 4
+"""So many results of a worker are joined there as soon as it has them."""
+
+CHECK_SECONDS = 1.0
+"""How often to look whether there are workers at all, while nothing happens."""
+
+PATIENCE_SECONDS = 60.0
+"""For so long a cluster may have no workers: some start them only when there is work."""
+
+
+class Run:
+    """Work on a cluster: within a ``with`` block, after which nothing of it is left there.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    function, given, join
+        What all tasks share. It goes to the cluster once, as a task of its own.
+    """
+
+    def __init__(self, client: Any, function: Callable[..., Any], given: tuple[Any, ...], join: Any = None) -> None:
+        self.client, self.token = client, uuid4().hex
+        self.sent: dict[str, int] = {}
+        self.messages = 0
+        self._packed = Packed((function, given, join))
+        self._title = getattr(function, "__name__", "task").strip("_<>").replace("-", "_") or "task"
+        self._names: Sequence[str] | None = None
+        self._joins = 0
+        self._alive: WeakSet[Any] = WeakSet()
+
+    def __enter__(self) -> Self:
+        with _large_graphs(), watched():
+            self._before = self._counters()
+            self.shared = self.client.submit(unpack, self._packed, key=f"given-{self.token}", pure=False)
+        try:
+            self.wait([self.shared])
+            # At all workers, or tasks would queue up where it is.
+            with watched():
+                self.client.replicate([self.shared])
+        except BaseException as error:
+            self.__exit__(type(error), error)
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        if error is None:
+            with watched():
+                self._count()
+        elif self.client.status == "running":
+            self.client.cancel([future for future in self._alive if future.client is self.client], force=True)
+            while isinstance(error, Exception) and any(self._everywhere(_busy, self.token).values()):
+                time.sleep(0.02)
+        self.shared.release()
+
+    def leaves(self, tasks: Sequence[Any], names: Sequence[str] | None) -> list[Any]:
+        """Futures of all tasks; those that are collections' partitions are computed where they are worked on."""
+        from dask.base import is_dask_collection
+        from dask.delayed import delayed
+        from distributed import Future
+
+        there = [is_dask_collection(task) or isinstance(task, Future) for task in tasks]
+        self._names = names or [f"partition {index}" if there[index] else "" for index in range(len(tasks))]
+        work = delayed(run_task, pure=False, traverse=False)
+        calls = [
+            work(
+                self.shared,
+                task if there[index] else Packed(task),
+                self._names[index] or None,
+                dask_key_name=self._key(index),
+            )
+            for index, task in enumerate(tasks)
+        ]
+        with _large_graphs(), watched():
+            futures: list[Any] = self.client.compute(calls)
+        self._alive.update(futures)
+        return futures
+
+    def _key(self, index: int) -> str:
+        # Of tasks that are alike, Dask begins with the one whose key is last.
+        return f"{self._title}-{self.token}-{10**9 - 1 - index}"
+
+    def wait(self, futures: Sequence[Any], done: Done | None = None) -> None:
+        """Until all are finished; the first error of any is raised."""
+        for count, _ in enumerate(self._finished(futures), start=1):
+            if done is not None:
+                done(count, len(futures))
+
+    def gather(self, futures: Sequence[Any]) -> list[Any]:
+        """Results, at the client."""
+        with watched():
+            return [parcel.value for parcel in self.client.gather(list(futures))]
+
+    def folded(self, leaves: list[Any], done: Done | None) -> list[Any]:
+        """What is left when results that lie at the same worker have been joined there, as they came."""
+        total, held = len(leaves), dict[str, list[Any]]()
+        for count, index in enumerate(self._finished(leaves), start=1):
+            with watched():
+                holders = self.client.who_has([leaves[index]])
+            place = next((worker for workers in holders.values() for worker in workers), "")
+            mine = held.setdefault(place, [])
+            mine.append(leaves[index])
+            leaves[index] = None  # or its result would be kept for us when it has been joined
+            if len(mine) == HELD:
+                held[place] = [self._joined(mine, place)]
+            if done is not None:
+                done(count, total)
+        return [self._joined(mine, place) if len(mine) > 1 else mine[0] for place, mine in held.items()]
+
+    def tree(self, futures: list[Any]) -> tuple[Any, int]:
+        """The join of all, two by two, and how many levels that takes."""
+        depth = 0
+        while len(futures) > 1:
+            pairs = [futures[first : first + 2] for first in range(0, len(futures), 2)]
+            futures = [self._joined(pair) if len(pair) > 1 else pair[0] for pair in pairs]
+            depth += 1
+        return futures[0], depth
+
+    def _joined(self, futures: list[Any], place: str = "") -> Any:
+        self._joins += 1
+        with watched():
+            joined = self.client.submit(
+                run_join,
+                self.shared,
+                futures,
+                key=f"join-{self.token}-{self._joins}",
+                pure=False,
+                priority=1,  # before further tasks, whose results would pile up
+                workers=[place] if place else None,
+                allow_other_workers=bool(place),
+            )
+        self._alive.add(joined)
+        return joined
+
+    def _finished(self, futures: Sequence[Any]) -> Iterator[int]:
+        """Which of the futures has come to its end, one after another."""
+        arrived: SimpleQueue[int] = SimpleQueue()
+        for index, future in enumerate(futures):
+            future.add_done_callback(lambda _, index=index: arrived.put(index))
+        for _ in futures:
+            index = self._next(arrived)
+            if futures[index].status != "finished":
+                self._fail(futures[index])
+            yield index
+
+    def _next(self, arrived: SimpleQueue[int]) -> int:
+        seen = time.monotonic()
+        while True:
+            try:
+                return arrived.get(timeout=CHECK_SECONDS)
+            except Empty:
+                with watched():
+                    if self.client.status != "running":
+                        raise EngineError("The connection to the Dask scheduler is lost.") from None
+                    if self.client.nthreads():
+                        seen = time.monotonic()
+            if time.monotonic() - seen > PATIENCE_SECONDS:
+                raise EngineError(
+                    f"All workers of the Dask cluster are gone, and for {PATIENCE_SECONDS:.0f} s no new one has come."
+                )
+
+    def _fail(self, future: Any) -> None:
+        """Raise the error of a future."""
+        from distributed import CancelledError, KilledWorker
+
+        with watched():
+            error = future.exception()
+        if isinstance(error, KilledWorker):
+            names = {self._key(index): name for index, name in enumerate(self._names or ()) if name}
+            name = names.get(error.task)
+            raise EngineError(f"{name}: {error}" if name else str(error)) from error
+        if isinstance(error, CancelledError):
+            raise EngineError(f"The Dask cluster has dropped the work: {error}") from error
+        raise error.with_traceback(future.traceback())
+
+    def _counters(self) -> dict[str, tuple[str, int, int]]:
+        return self._everywhere(_sent)
+
+    def _count(self) -> None:
+        """What workers have sent since the start; of one that has died it is not known."""
+        for address, (process, size, messages) in self._counters().items():
+            before = self._before.get(address, (process, 0, 0))
+            _, size_before, messages_before = before if before[0] == process else (process, 0, 0)
+            self.sent[address] = size - size_before
+            self.messages += messages - messages_before
+
+    def _everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.run(function, *arguments, on_error="ignore")
+        return found
+
+
+def _sent(dask_worker: Any) -> tuple[str, int, int]:
+    return dask_worker.id, sent["bytes"], sent["messages"]
+
+
+def _busy(token: str, dask_worker: Any) -> bool:
+    return any(token in str(task.key) for task in dask_worker.state.executing)
+
+
+@contextmanager
+def _large_graphs() -> Iterator[None]:
+    """What is sent is meant to be sent: no warning is due."""
+    import dask
+
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
+        yield
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """A cluster that cannot be reached is said to be so."""
+    from distributed.comm import CommClosedError
+
+    try:
+        yield
+    except (CommClosedError, OSError, TimeoutError) as error:
+        raise EngineError(f"The Dask cluster does not answer: {error or type(error).__name__}") from error

@@ -1,0 +1,123 @@
+"""Data frames of Spark: their columns, and vectors among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mergesvm.errors import DataError, ParameterError
+
+
+def is_table(rows: Any) -> bool:
+    """Whether rows are a data frame of a classic session."""
+    return type(rows).__module__ == "pyspark.sql.classic.dataframe"
+
+
+class Partitions(Sequence[Any]):
+    """The partitions of a table as tasks. They are nowhere but at the workers, and Spark alone knows how many.
+
+    Attributes
+    ----------
+    table : DataFrame
+        With arrays for vectors, and columns that are only numbered: pyspark trips over dots in their names.
+    names : list of str
+        Those of the columns.
+    """
+
+    def __init__(self, table: Any) -> None:
+        if not is_table(table):
+            raise ParameterError(
+                "Rows of Spark are learned from the columns of one data frame: Spark(session).learn(df, label=...)."
+            )
+        self.names = list(table.columns)
+        self.table = _arrays(table).toDF(*(f"c{index}" for index in range(len(self.names))))
+
+    def __len__(self) -> int:
+        return int(self.table.rdd.getNumPartitions())
+
+    def __getitem__(self, index: Any) -> Any:
+        raise ParameterError(f"Partition {index} of a data frame of Spark lies at its workers.")
+
+    def __iter__(self) -> Iterator[Any]:
+        raise ParameterError("The partitions of a data frame of Spark lie at its workers.")
+
+
+def selected(table: Any, columns: Sequence[str]) -> Any:
+    """A table of some columns; Spark does not read the others."""
+    return table.select(*(quoted(name) for name in columns))
+
+
+def quoted(name: str) -> str:
+    """A name of a column as Spark takes it, be there dots in it.
+
+    >>> quoted("size.cm")
+    '`size.cm`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def table_schema(table: Any) -> Any:
+    """The Arrow schema of a table; vectors of pyspark.ml and arrays of numbers are lists of fixed size.
+
+    The size is what the metadata of the column tell, and else that of the first vector.
+    """
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    if not is_table(table):
+        raise ParameterError(f"Columns are chosen from a data frame of Spark, not from a {type(table).__name__}.")
+    sizes: dict[str, int] = {}
+    for field in table.schema.fields:
+        told = field.metadata.get("ml_attr", {}).get("num_attrs")
+        if _is_list(field.dataType):
+            sizes[field.name] = _first_size(table, field.name) if told is None else int(told)
+    fields = []
+    for field in table.schema.fields:
+        if field.name in sizes:
+            inner = pa.float64() if _is_vector(field.dataType) else to_arrow_type(field.dataType.elementType)
+            fields.append(pa.field(field.name, pa.list_(inner, sizes[field.name])))
+        else:
+            fields.append(pa.field(field.name, _arrow_type(field.dataType)))
+    return pa.schema(fields)
+
+
+def _arrow_type(kind: Any) -> Any:
+    """The type of a column; one that Arrow does not know is opaque, and so not learned from."""
+    import pyarrow as pa
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    try:
+        return to_arrow_type(kind)
+    except PySparkException:
+        return pa.binary()
+
+
+def _is_vector(kind: Any) -> bool:
+    return type(kind).__name__ == "VectorUDT"
+
+
+def _is_list(kind: Any) -> bool:
+    from pyspark.sql.types import ArrayType, NumericType
+
+    return _is_vector(kind) or (isinstance(kind, ArrayType) and isinstance(kind.elementType, NumericType))
+
+
+def _first_size(table: Any, name: str) -> int:
+    row = selected(table, [name]).dropna().first()
+    if row is None or not len(row[0]):
+        raise DataError(f"Column {name!r} holds no vector, or an empty one, so that its number of features is unknown.")
+    return len(row[0])
+
+
+def _arrays(table: Any) -> Any:
+    """The same table with arrays for vectors, which Arrow does not know."""
+    vectors = {field.name for field in table.schema.fields if _is_vector(field.dataType)}
+    if not vectors:
+        return table
+    from pyspark.ml.functions import vector_to_array
+
+    columns = [(name, table[quoted(name)]) for name in table.columns]
+    return table.select(
+        *(vector_to_array(column).alias(name) if name in vectors else column for name, column in columns)
+    )

@@ -1,0 +1,267 @@
+"""What must be true of every engine, as functions of an engine: they also run under mpiexec, where there is no pytest.
+
+Functions that travel are defined within others, so that they are pickled by value and workers need not find this file.
+"""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import mergesvm as ms
+import samples
+from mergesvm.engines.joining import Addition, Block, Join
+from mergesvm.engines.traffic import Traffic
+
+
+def raised(kind, call):
+    """The error that a call raises, which has to be of a kind; with its notes."""
+    try:
+        call()
+    except kind as error:
+        return "\n".join([str(error), *getattr(error, "__notes__", ())])
+    raise AssertionError(f"no {kind.__name__} was raised")
+
+
+def union():
+    class Union(Join):
+        def __call__(self, results):
+            return tuple(sorted(number for result in results for number in result))
+
+    return Union()
+
+
+def addition():
+    class Vectors(Addition):
+        """Sums of vectors of different lengths: it has to be agreed how long the sum is."""
+
+        def __call__(self, results):
+            total = np.zeros(max(map(len, results)))
+            for result in results:
+                total[: len(result)] += result
+            return total
+
+        def describe(self, result):
+            return len(result)
+
+        def agree(self, descriptions):
+            return tuple(descriptions)
+
+        def blocks(self, plan):
+            return [Block(1, tuple(length > place for length in plan)) for place in range(max(plan, default=0))]
+
+        def pack(self, result, plan, index, out):
+            out[:] = result[index]
+
+        def unpack(self, plan, totals):
+            return np.array([float(total[0]) for total in totals])
+
+    return Vectors()
+
+
+def law_results_are_those_of_a_loop_in_the_same_order(engine):
+    def work(task, factor, offset):
+        time.sleep(0.001 * (task % 3))
+        return task * task * factor + offset
+
+    for count in (0, 1, 2, 3, 20):
+        found = engine.map(work, list(range(count)), given=(2, 1))
+        assert found == [2 * task * task + 1 for task in range(count)], (count, found)
+
+
+def law_results_are_joined_whatever_the_number_of_tasks(engine):
+    def work(task, offset):
+        return (task + offset,)
+
+    for count in (1, 2, 3, 20):
+        found = engine.merge(work, list(range(count)), union(), given=(5,))
+        assert found == tuple(range(5, count + 5)), (count, found)
+    assert engine.merge(work, [], union(), given=(5,)) is None
+
+
+def law_sums_of_numbers_are_those_of_a_loop(engine):
+    def work(task):
+        return np.arange(task + 1.0) + task
+
+    for count in (1, 2, 3, 20):
+        expected = addition()([work(task) for task in range(count)])
+        found = engine.merge(work, list(range(count)), addition())
+        assert found.tolist() == expected.tolist(), (count, found, expected)
+    assert engine.merge(work, [], addition()) is None
+
+
+def law_an_error_surfaces_with_its_own_message_and_the_name_of_its_task(engine):
+    def work(task):
+        if task == 3:
+            raise KeyError("a key that is missing")
+        return (task,)
+
+    def learn(task):
+        if task == 1:
+            raise ms.errors.DataError("row 7 is broken")
+        return (task,)
+
+    names = [f"part {task}" for task in range(5)]
+    for call in (
+        lambda function: engine.map(function, list(range(5)), names=names),
+        lambda function: engine.merge(function, list(range(5)), union(), names=names),
+    ):
+        said = raised(KeyError, lambda call=call: call(work))
+        assert "a key that is missing" in said, said
+        assert "part 3" in said, said
+        assert raised(ms.errors.DataError, lambda call=call: call(learn)) == "part 1: row 7 is broken"
+    # And it can be used as before.
+    assert engine.map(lambda task: task, [1, 2]) == [1, 2]
+
+
+def law_progress_ends_with_all_tasks(engine):
+    for call in (
+        lambda done: engine.map(lambda task: task, list(range(6)), done=done),
+        lambda done: engine.merge(lambda task: (task,), list(range(6)), union(), done=done),
+    ):
+        told = []
+        call(lambda count, total: told.append((count, total)))  # noqa: B023 - called at once
+        assert told == sorted(told)
+        assert told[-1][0] == told[-1][1] > 0
+
+
+def law_units_keep_their_state(engine):
+    class Counter:
+        def __init__(self, start, step):
+            self.number, self.step = start, step
+
+        def advance(self, times):
+            self.number += times * self.step
+            return self.number
+
+        def fail(self):
+            raise ValueError(f"unit {self.number} fails")
+
+    if isinstance(engine, ms.engines.Spark):
+        assert "keeps no state" in raised(ms.errors.EngineError, lambda: engine.units(Counter, [0], given=(1,)))
+        return
+    with engine.units(Counter, [0, 10, 20], given=(2,)) as units:
+        assert len(units) == 3
+        assert units.call("advance", 1) == [2, 12, 22]
+        assert units.call("advance", 2) == [6, 16, 26]
+        assert "unit 6 fails" in raised(ValueError, lambda: units.call("fail"))
+        assert units.call("advance", 0) == [6, 16, 26]
+
+
+def law_what_is_said_once_is_said_to_all(engine):
+    assert engine.once(lambda: 7) == 7
+    assert engine.together(lambda: 8) == 8
+
+    def fail():
+        raise ms.errors.DataError("no")
+
+    assert "no" in raised(ms.errors.DataError, lambda: engine.once(fail))
+    assert "no" in raised(ms.errors.DataError, lambda: engine.together(fail))
+
+
+def law_an_engine_can_be_a_parameter_of_an_estimator(engine):
+    from sklearn.base import clone
+
+    assert copy.deepcopy(engine) is engine
+    assert clone(ms.MergeSVC(engine=engine)).engine is engine
+    assert engine.workers >= 1
+    assert repr(engine).startswith(type(engine).__name__)
+
+
+def law_traffic_is_counted_where_anything_travels(engine):
+    before = engine.traffic
+    assert isinstance(before, Traffic)
+    engine.merge(lambda task: np.full(1000, float(task)), list(range(8)), addition())
+    sent = engine.traffic.total - before.total
+    assert sent >= 8000 or (engine.workers == 1 or engine.embedded), engine.traffic
+    assert engine.traffic.rounds >= before.rounds
+
+
+def law_files_give_the_knowledge_of_all_their_rows(engine):
+    """Any engine, linear and mapped, classes scattered so that some workers see only some; then add and retire."""
+    X, y = samples.rows()
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    features = ms.features.Fourier(24, seed=0, precision="float64").freeze(X)
+    folder = engine.once(tempfile.mkdtemp)
+    engine.once(lambda: _write(folder, X, y))
+    for mapping, per_class in ((None, True), (features, True), (None, False)):
+        terms = {"features": mapping, "per_class": per_class}
+        scan = ms.scan(f"{folder}/day*.parquet", label="y")
+        found = ms.learn(scan, engine=engine, **terms)
+        assert_same(found, ms.learn(X, y, feature_names=scan.names, **terms))
+        assert scan.rows == len(X)
+        assert {Path(origin.source).name: origin.rows for origin in found.provenance} == COUNTS
+        part = ms.learn(ms.scan(f"{folder}/day1.parquet", label="y"), engine=engine, **terms)
+        kept = np.r_[0:200, 350 : len(X)]
+        assert_same(found - part, ms.learn(X[kept], y[kept], feature_names=scan.names, **terms))
+        assert_same(found - part + part, found)
+
+
+def law_rows_in_memory_give_the_knowledge_of_all(engine):
+    X, y = samples.rows()
+    weights = np.random.default_rng(3).integers(0, 3, len(X))
+    mine = own_rows(engine)
+    found = ms.learn(X[mine], y[mine], weights[mine], engine=engine)
+    assert_same(found, ms.learn(X, y, weights))
+    machine = ms.MergeSVC(engine=engine).fit(X[mine], y[mine]).partial_fit(X[mine], y[mine]).forget(X[mine], y[mine])
+    np.testing.assert_allclose(machine.coef_, ms.MergeSVC().fit(X, y).coef_, rtol=1e-9, atol=1e-12)
+
+
+def own_rows(engine):
+    """The rows that this rank holds, where each holds its own: of three or more the last one holds none."""
+    if not engine.collective:
+        return slice(None)
+    holders = engine.workers if engine.workers < 3 else engine.workers - 1
+    return slice(engine.rank, None, holders) if engine.rank < holders else slice(0, 0)
+
+
+def law_rows_that_are_wrong_anywhere_are_said_everywhere(engine):
+    X, y = samples.rows()
+    wrong = y[:-1] if not engine.collective or engine.rank == engine.workers - 1 else y
+    for learn in (
+        lambda: ms.learn(X, wrong, engine=engine),
+        lambda: ms.MergeSVC(engine=engine).fit(X, wrong),
+    ):
+        assert "unequal length" in raised(ValueError, learn) or "inconsistent" in raised(ValueError, learn)
+    broken = X.copy()
+    broken[-1, 0] = np.nan
+    assert "NaN" in raised(ms.errors.DataError, lambda: ms.learn(broken, y, engine=engine))
+
+
+def law_pegasos_is_the_same_wherever_its_pairs_are_walked(engine):
+    X, y = samples.rows()
+    here = ms.PegasosSVC(n_iter=500, random_state=3).fit(X, y)
+    there = ms.PegasosSVC(n_iter=500, random_state=3, engine=engine).fit(X, y)
+    np.testing.assert_array_equal(there.coef_, here.coef_)
+    np.testing.assert_array_equal(there.partial_fit(X, y).coef_, here.partial_fit(X, y).coef_)
+
+
+COUNTS = {"day0.parquet": 200, "day1.parquet": 150, "day2.parquet": 250}
+
+
+def _write(folder, X, y):
+    at = 0
+    for name, count in COUNTS.items():
+        rows = slice(at, at + count)
+        columns = {f"x{index}": X[rows, index] for index in range(X.shape[1])}
+        pq.write_table(pa.table({**columns, "y": y[rows]}), Path(folder, name), row_group_size=40)
+        at += count
+
+
+def assert_same(found, expected):
+    assert found.labels == expected.labels
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    moved = found.about(expected.anchor)
+    for one, other in zip(moved.arrays(), expected.arrays(), strict=True):
+        if one is not moved.peaks and other is not expected.peaks:
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(other).max()))
+
+
+LAWS = {name: law for name, law in vars().items() if name.startswith("law_")}

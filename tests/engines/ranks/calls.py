@@ -1,0 +1,262 @@
+"""What an engine of ranks does beyond the laws of all engines: errors, roots, units, traffic."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import numpy as np
+from mpi4py.MPI import COMM_WORLD
+
+from mergesvm.engines import MPI
+from mergesvm.engines.cascade import CHUNK, Tree
+from mergesvm.engines.joining import Addition, Block, Join
+from mergesvm.errors import EngineError, ParameterError
+
+
+class Union(Join):
+    def __call__(self, results):
+        return sorted(number for result in results for number in result)
+
+
+class Brittle(Union):
+    def __call__(self, results):
+        if sum(map(len, results)) > 5:
+            raise ValueError("more than can be joined")
+        return super().__call__(results)
+
+
+class Blocks(Addition):
+    """Results are dicts of the number of a block to its numbers."""
+
+    def __init__(self, sizes, broken=False):
+        self.sizes, self.broken = sizes, broken
+
+    def __call__(self, results):
+        total = {}
+        for result in results:
+            for index, numbers in result.items():
+                total[index] = total.get(index, 0) + numbers
+        return total
+
+    def describe(self, result):
+        return frozenset(result)
+
+    def agree(self, descriptions):
+        return descriptions
+
+    def blocks(self, plan):
+        return [Block(size, tuple(index in held for held in plan)) for index, size in enumerate(self.sizes)]
+
+    def pack(self, result, _plan, index, out):
+        out[:] = result[index]
+
+    def unpack(self, _plan, totals):
+        total = {}
+        for index, numbers in enumerate(totals):
+            if self.broken and index == 1:
+                raise MemoryError("no room for block 1")
+            total[index] = numbers.copy()
+        return total
+
+
+class StubbornError(Exception):
+    """It cannot be unpickled, because its constructor wants more than pickle knows of."""
+
+    def __init__(self, first, second):
+        super().__init__(f"{first} and {second}")
+
+
+def raised(kind, call):
+    try:
+        call()
+    except kind as error:
+        return "\n".join([str(error), *getattr(error, "__notes__", ())])
+    raise AssertionError(f"no {kind.__name__} was raised")
+
+
+def check_the_first_task_that_fails_is_the_one_that_is_spoken_of(engine):
+    begun = []
+
+    def work(task):
+        begun.append(task)
+        if task >= 2:
+            raise KeyError(f"task {task} is broken")
+        return [task]
+
+    names = [f"part {task}" for task in range(20)]
+    last = (
+        engine.rank
+        if engine.rank >= 2
+        else range(engine.rank, 20, engine.workers)[-(-(2 - engine.rank) // engine.workers)]
+    )
+    for call in (
+        lambda: engine.map(work, range(20), names=names),
+        lambda: engine.merge(work, range(20), Union(), names=names),
+    ):
+        begun.clear()
+        said = raised(KeyError, call)
+        assert "task 2 is broken" in said, said
+        assert "in part 2" in said, said
+        assert f"at rank {2 % engine.workers}" in said or engine.workers == 1, said
+        assert begun[-1] == last, (begun, last)  # after an error of its own a rank does no further tasks
+
+
+def check_errors_that_cannot_travel_arrive_as_text(engine):
+    last = engine.workers - 1
+
+    def work(task):
+        if task == last:
+            raise StubbornError("this", "that")
+
+    kind = StubbornError if engine.workers == 1 else EngineError
+    said = raised(kind, lambda: engine.map(work, range(engine.workers)))
+    assert "this and that" in said, said
+    assert f"Rank {last}: " in said or engine.workers == 1, said
+    if engine.workers > 1:
+        assert "cannot be sent" in raised(EngineError, lambda: engine.map(lambda task: lambda: task, range(2)))
+
+
+def check_a_rank_that_leaves_takes_the_others_along(engine):
+    def work(task):
+        if task == engine.workers - 1:
+            raise SystemExit(3)
+
+    assert raised(SystemExit, lambda: engine.map(work, range(engine.workers))).startswith("3")
+
+
+def check_a_join_that_fails_fails_everywhere(engine):
+    assert "more than can be joined" in raised(
+        ValueError, lambda: engine.merge(lambda task: [task], range(6), Brittle())
+    )
+    assert engine.merge(lambda task: [task], range(5), Brittle()) == [0, 1, 2, 3, 4]
+
+
+def check_an_error_in_the_last_step_is_raised_everywhere(engine):
+    if engine.workers > 1:
+        join = Blocks([3, 3, 3], broken=True)
+        tasks = [{index: np.ones(3) for index in range(3)}] * 4
+        for each in (engine, engine.rooted):
+            assert "no room" in raised(MemoryError, lambda each=each: each.merge(lambda task: task, tasks, join))
+
+
+def check_blocks_are_summed_wherever_they_are_held(engine):
+    generator = np.random.default_rng(0)
+    sizes = [5, 2 * CHUNK + 3, 1, CHUNK, 0, 7]
+    for count in (1, 2, 3, 9):
+        tasks = [
+            {index: generator.normal(size=size) for index, size in enumerate(sizes) if generator.random() < 0.4}
+            for _ in range(count)
+        ]
+        expected = Blocks(sizes)(tasks)
+        for each in (engine, *engine.rooted_everywhere):
+            found = each.merge(lambda task: task, tasks, Blocks(sizes))
+            if not each.receives:
+                assert found is None
+                continue
+            for index, size in enumerate(sizes):
+                wanted = expected.get(index, np.zeros(size))
+                np.testing.assert_allclose(found.get(index, np.zeros(size)), wanted, rtol=1e-12, atol=1e-12)
+
+
+def check_own_tasks_are_those_of_every_rank(engine):
+    tasks = [10 * engine.rank + number for number in range(engine.rank)]  # the first rank has none
+    expected = sorted(10 * rank + number for rank in range(engine.workers) for number in range(rank))
+    assert engine.merge(lambda task: [task], tasks, Union(), own=True) == (expected or None)
+    names = [f"part {task} of rank {engine.rank}" for task in tasks]
+    if engine.workers > 2:
+
+        def work(task):
+            if task >= 11:
+                raise KeyError(task)
+            return [task]
+
+        said = raised(KeyError, lambda: engine.merge(work, tasks, Union(), own=True, names=names))
+        assert "in part 20 of rank 2" in said, said
+
+
+def check_units_stay_where_they_were_built(engine):
+    class Unit:
+        def __init__(self, name):
+            self.name, self.calls, self.rank = name, 0, engine.rank
+
+        def call(self, more):
+            self.calls += more
+            return self.name, self.calls, self.rank
+
+    with engine.units(Unit, "abcde") as units:
+        units.call("call", 1)
+        found = units.call("call", 2)
+    assert found == [(name, 3, place % engine.workers) for place, name in enumerate("abcde")]
+
+
+def check_traffic_is_what_the_tree_predicts(engine):
+    if engine.workers != 4:
+        return
+    sizes = [100, CHUNK + 1, 10, 20]
+    held = [{0, 1}, {0}, {0, 2}, {0, 1}]  # by rank; nobody holds the last block
+    tasks = [{index: np.ones(sizes[index]) for index in mine} for mine in held]
+    # The tree of four: 1 and 2 send to 0, 3 sends to 2. An edge carries a block if anything below it is held.
+    edges = {1: held[1], 2: held[2] | held[3], 3: held[3]}
+    up = {rank: 8 * sum(sizes[index] for index in edges.get(rank, ())) for rank in range(4)}
+    whole = 8 * sum(sizes)
+    down = {rank: whole * len(Tree(rank, 4).children) for rank in range(4)}
+    messages = sum(-(-sizes[index] // CHUNK) for blocks in edges.values() for index in blocks)
+    for each, broadcast in ((engine, True), (engine.rooted, False)):
+        before = each.traffic
+        each.merge(lambda task: task, tasks, Blocks(sizes))
+        sent = [each.traffic.sent[f"rank {rank}"] - before.sent.get(f"rank {rank}", 0) for rank in range(4)]
+        described = [size - up[rank] - (down[rank] if broadcast else 0) for rank, size in enumerate(sent)]
+        least = [3 * len(pickle.dumps(frozenset(mine))) for mine in held]
+        assert all(few <= size < few + 1000 for few, size in zip(least, described, strict=True)), described
+        assert all(size % 3 == 0 for size in described), described  # to each of the three others
+        assert each.traffic.messages - before.messages == 4 * 2 + messages + (3 * 5 if broadcast else 0)
+        assert each.traffic.rounds - before.rounds == (6 if broadcast else 4)
+        assert len(set(COMM_WORLD.allgather(str(each.traffic)))) == 1
+
+
+def check_once_is_at_the_rank_that_speaks(engine):
+    calls = []
+    assert engine.once(lambda: calls.append(1) or engine.rank) == 0
+    assert len(calls) == engine.speaks == (engine.rank == 0)
+    last = engine.rooted_everywhere[-1]
+    assert last.once(lambda: engine.rank) == engine.workers - 1
+    assert last.speaks == last.receives == (engine.rank == engine.workers - 1)
+
+
+def check_what_fails_at_one_rank_fails_at_all(engine):
+    def work():
+        if engine.rank == engine.workers - 1:
+            raise KeyError("here alone")
+        return engine.rank
+
+    assert "here alone" in raised(KeyError, lambda: engine.together(work))
+    assert engine.together(lambda: engine.rank) == engine.rank
+
+
+def check_some_ranks_of_all(engine):
+    half = COMM_WORLD.Split(engine.rank % 2)
+    with MPI(half) as part:
+        assert part.map(lambda task: task * 10, range(3)) == [0, 10, 20]
+        assert part.workers == half.size
+    assert "closed" in raised(EngineError, lambda: part.map(lambda task: task, [1]))
+    part.close()
+    half.Free()
+
+
+def check_arguments_that_make_no_sense(engine):
+    assert "not 99" in raised(ParameterError, lambda: MPI(root=99))
+    assert "intracommunicator" in raised(ParameterError, lambda: MPI("world"))
+    assert repr(engine) == f"MPI({engine.workers} rank{'s' if engine.workers > 1 else ''})"
+
+
+if __name__ == "__main__":
+    with MPI() as engine:
+        engine.rooted = MPI(root=0)
+        engine.rooted_everywhere = [MPI(root=rank) for rank in range(engine.workers)]
+        for name, check in list(globals().items()):
+            if name.startswith("check_"):
+                check(engine)
+                if engine.speaks:
+                    sys.stdout.write(f"{name}\n")
+    sys.stdout.write("done\n")

@@ -1,0 +1,30 @@
+"""A rank that waits to be killed in the middle of its task. Arguments: where it writes its number; the output."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import mergesvm as ms
+from mergesvm.engines import MPI
+from mergesvm.knowledge.harvest import Gathering, Harvest
+
+
+def work(task):
+    if task == 1:
+        number.with_suffix(".part").write_text(str(os.getpid()))
+        number.with_suffix(".part").rename(number)
+        time.sleep(600)
+    return Harvest(ms.learn(np.eye(3), [task, 0, 0]))
+
+
+if __name__ == "__main__":
+    number, output = map(Path, sys.argv[1:])
+    with MPI() as engine:
+        harvest = engine.merge(work, range(8), Gathering(ms.features.Identity()))
+        if engine.speaks:
+            harvest.knowledge.save(output)

@@ -1,0 +1,159 @@
+"""Learning on ranks: the knowledge of all rows, wherever they lie. Argument: a folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import mergesvm as ms
+import samples
+from mergesvm.engines import MPI
+from mergesvm.errors import DataError, SignatureError
+from reference import assert_same_knowledge
+
+FOLDER = Path(sys.argv[-1])
+
+
+def raised(kind, call):
+    try:
+        call()
+    except kind as error:
+        return str(error)
+    raise AssertionError(f"no {kind.__name__} was raised")
+
+
+def private(engine, seed=0, n_rows=240):
+    """Rows, and which of them this rank alone holds: one class is seen by a single rank, and the last sees nothing.
+
+    Of several ranks the last holds one row, of weight zero: as if it were not there.
+    """
+    X, y = samples.rows(n_rows, seed=seed)
+    owner = (np.arange(n_rows) + y) % max(1, engine.workers - 1)
+    owner[y == 2] = 0
+    weights = np.ones(n_rows)
+    if engine.workers > 1:
+        owner[0], weights[0] = engine.workers - 1, 0.0
+    return X, y, weights, owner == engine.rank
+
+
+def check_rows_that_each_rank_alone_holds(engine):
+    X, y, weights, mine = private(engine)
+    fourier = ms.features.Fourier(16, seed=0, precision="float64").freeze(X[:50])
+    pooled = {"per_class": False, "class_weight": {0: 2.0, 1: 0.5, 2: 1.0}}
+    for terms in ({}, {"features": fourier}, {"per_class": False}, pooled):
+        found = ms.learn(X[mine], y[mine], weights[mine], engine=engine, **terms)
+        assert_same_knowledge(found, ms.learn(X, y, weights, **terms))
+
+
+def check_rows_that_all_weigh_nothing(engine):
+    found = ms.learn(np.eye(3), [0, 1, 2], np.zeros(3), engine=engine)
+    assert_same_knowledge(found, ms.learn(np.eye(3), [0, 1, 2], np.zeros(3)))
+    assert found.width == 3
+
+
+def check_rows_that_lie_far_apart(engine):
+    X, y = samples.rows(300)
+    owner = np.arange(len(y)) % engine.workers
+    X = X + np.where(owner == engine.workers - 1, 1e6, 0.0)[:, None]
+    mine = owner == engine.rank
+    assert_same_knowledge(ms.learn(X[mine], y[mine], engine=engine), ms.learn(X, y), tolerance=1e-9 * 1e12)
+    # About one and the same point far off, all digits are there.
+    X = samples.rows(300)[0] + 1e6 + 3.0 * owner[:, None]
+    found, expected = ms.learn(X[mine], y[mine], engine=engine), ms.learn(X, y)
+    assert_same_knowledge(found, expected, tolerance=1e-8)
+    plane, other = ms.solve(found), ms.solve(expected)
+    np.testing.assert_allclose(plane.scores(X), other.scores(X), rtol=1e-7, atol=1e-7)
+
+
+def check_files_that_are_dealt_out(engine):
+    X, y = samples.rows(700)
+    order = np.argsort(y, kind="stable")  # so that some ranks see only some classes
+    X, y = X[order], y[order]
+    cuts = [0, 90, 520, 700]
+    if engine.speaks:
+        for number in range(3):
+            rows = slice(cuts[number], cuts[number + 1])
+            samples.parquet(FOLDER, f"day{number}", X[rows], y[rows])
+    engine.once(lambda: None)
+    fourier = ms.features.Fourier(16, seed=0, precision="float64").freeze(X[:50])
+    for mapping in (None, fourier):
+        scan = ms.scan(FOLDER / "day*.parquet", label="y")
+        found = ms.learn(scan, features=mapping, engine=engine)
+        names = scan.names
+        assert_same_knowledge(found, ms.learn(X, y, feature_names=names, features=mapping))
+        rows = {Path(origin.source).stem: origin.rows for origin in found.provenance}
+        assert rows == {"day0": 90, "day1": 430, "day2": 180}
+        assert scan.rows == 700
+        # Retire a file, and add another.
+        old = ms.learn(ms.scan(FOLDER / "day1.parquet", label="y"), features=mapping, engine=engine)
+        new = ms.learn(ms.scan(FOLDER / "day0.parquet", label="y"), features=mapping, engine=engine)
+        kept = np.r_[0:90, 0:90, 520:700]
+        expected = ms.learn(X[kept], y[kept], feature_names=names, features=mapping)
+        assert_same_knowledge(found + new - old, expected)
+
+
+def check_files_that_each_rank_alone_can_read(engine):
+    X, y = samples.rows(200 * engine.workers, seed=4)
+    mine = slice(200 * engine.rank, 200 * (engine.rank + 1))
+    folder = FOLDER / f"own{engine.rank}"
+    folder.mkdir()
+    samples.parquet(folder, "rows", X[mine], y[mine])
+    with MPI(local=True) as local:
+        found = ms.learn(ms.scan(folder / "rows.parquet", label="y"), engine=local)
+    assert_same_knowledge(found, ms.learn(X, y, feature_names=[f"x{index}" for index in range(X.shape[1])]))
+    assert found.rows.sum() == 200 * engine.workers
+
+
+def check_adding_and_retiring_rows_across_ranks(engine):
+    X, y, weights, mine = private(engine)
+    more, labels, _, ours = private(engine, seed=7)
+    early = mine & (np.arange(len(y)) < 100)
+    known = ms.learn(X[mine], y[mine], weights[mine], engine=engine)
+    old = ms.learn(X[early], y[early], weights[early], engine=engine)
+    new = ms.learn(more[ours], labels[ours], engine=engine)
+    expected = ms.learn(np.vstack([X[100:], more]), np.r_[y[100:], labels])
+    assert_same_knowledge(known + new - old, expected)
+
+
+def check_the_root_alone_receives(engine):
+    X, y, weights, mine = private(engine)
+    with MPI(root=engine.workers - 1) as rooted:
+        found = ms.learn(X[mine], y[mine], weights[mine], engine=rooted)
+    if rooted.receives:
+        assert_same_knowledge(found, ms.learn(X, y, weights))
+    else:
+        assert found.labels == ()
+
+
+def check_unlike_pieces_are_refused_everywhere(engine):
+    if engine.workers == 1:
+        return
+    labels = ["a", "b", "a"] if engine.rank == 1 else [0, 1, 0]
+    said = raised(SignatureError, lambda: ms.learn(np.eye(3), labels, engine=engine))
+    assert "labels" in said, said
+    width = 3 if engine.rank else 2
+    said = raised(SignatureError, lambda: ms.learn(np.ones((3, width)), [0, 1, 0], engine=engine))
+    assert "2 features" in said, said
+    assert "3 features" in said, said
+
+
+def check_a_broken_row_at_one_rank_is_an_error_everywhere(engine):
+    X, y = samples.rows(50)
+    if engine.rank == engine.workers - 1:
+        X[17, 2] = np.nan
+    said = raised(DataError, lambda: ms.learn(X, y, engine=engine))
+    assert "row 17, column 2" in said, said
+
+
+if __name__ == "__main__":
+    with MPI() as engine:
+        for name, check in list(globals().items()):
+            if name.startswith("check_"):
+                check(engine)
+                if engine.speaks:
+                    sys.stdout.write(f"{name}\n")
+    sys.stdout.write("done\n")

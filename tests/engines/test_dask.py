@@ -1,0 +1,395 @@
+"""The engine Dask, on a real cluster of separate processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mergesvm as ms
+from mergesvm.engines import Dask
+from mergesvm.engines.joining import Join
+from mergesvm.errors import DataError, EngineError, ParameterError
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+pytestmark = pytest.mark.xdist_group("dask")
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with Dask(workers=2) as engine:
+        yield engine
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(request):
+    yield
+    if "engine" in request.fixturenames:
+        assert left_over(request.getfixturevalue("engine")) == []
+
+
+def left_over(engine):
+    """Tasks that the scheduler still knows, after the moment that it takes to let go of them."""
+    for _ in range(100):
+        left = engine.client.run_on_scheduler(lambda dask_scheduler: [str(key) for key in dask_scheduler.tasks])
+        if not left:
+            break
+        time.sleep(0.05)
+    return left
+
+
+class Rows:
+    """Three classes, of which the first third of rows has one, and the second third two."""
+
+    def __init__(self, n=900, width=6):
+        rng = np.random.default_rng(3)
+        self.X = rng.normal(size=(n, width)) + 5
+        third = n // 3
+        self.y = np.concatenate([np.zeros(third), rng.integers(0, 2, third), rng.integers(0, 3, n - 2 * third)])
+        self.y = np.array(["a", "b", "c"])[self.y.astype(int)]
+        self.weights = rng.uniform(0.5, 2, n)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return Rows()
+
+
+@pytest.fixture(params=["linear", "fourier"])
+def features(request, rows):
+    return None if request.param == "linear" else ms.features.Fourier(30, seed=1, precision="float64").freeze(rows.X)
+
+
+def assert_same(found, expected):
+    assert found.labels == expected.labels
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    np.testing.assert_allclose(found.counts, expected.counts, rtol=1e-12)
+    found = found.about(expected.anchor)
+    np.testing.assert_allclose(found.sums, expected.sums, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(np.array(found.grams), np.array(expected.grams), rtol=1e-9, atol=1e-9)
+
+
+def test_arrays_in_memory_are_dealt_out(engine, rows, features):
+    found = ms.learn(rows.X, rows.y, rows.weights, features=features, engine=engine)
+    assert_same(found, ms.learn(rows.X, rows.y, rows.weights, features=features))
+
+
+def test_files_are_learned_at_the_workers(engine, rows, features, tmp_path):
+    for day in range(3):
+        part = slice(300 * day, 300 * (day + 1))
+        table = pd.DataFrame(rows.X[part], columns=list("uvwxyz")).assign(label=rows.y[part])
+        table.to_parquet(tmp_path / f"day{day}.parquet")
+    told = []
+    scan = ms.scan(f"{tmp_path}/*.parquet", label="label")
+    found = ms.learn(scan, features=features, engine=engine, progress=lambda scan: told.append(scan.share))
+    assert_same(found, ms.learn(rows.X, rows.y, features=features))
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+    assert scan.rows == 900
+
+
+def test_arrays_of_dask_are_learned_whatever_their_blocks(engine, rows, features):
+    X = da.from_array(rows.X, chunks=(100, 4))
+    y, weights = da.from_array(rows.y, chunks=130), da.from_array(rows.weights, chunks=900)
+    expected = ms.learn(rows.X, rows.y, rows.weights, features=features)
+    assert_same(ms.learn(X, y, weights, features=features, engine=engine), expected)
+    assert_same(engine.learn(X, rows.y, rows.weights, features=features), expected)
+
+
+def test_blocks_without_a_known_size_may_be_empty(engine, rows):
+    X, y = da.from_array(rows.X, chunks=(100, 6)), da.from_array(rows.y, chunks=100)
+    mask = y == "c"  # of which there are none in the first blocks
+    expected = ms.learn(rows.X[rows.y == "c"], rows.y[rows.y == "c"])
+    assert_same(ms.learn(X[mask], y[mask], engine=engine), expected)
+
+
+def test_pieces_add_and_are_retired(engine, rows, features):
+    def learned(part):
+        X, y = da.from_array(rows.X[part], chunks=(80, 6)), da.from_array(rows.y[part], chunks=80)
+        return ms.learn(X, y, features=features, engine=engine)
+
+    first, second = learned(slice(0, 500)), learned(slice(500, 900))
+    whole = ms.learn(rows.X, rows.y, features=features)
+    assert_same(first + second, whole)
+    assert_same((first + second) - first, ms.learn(rows.X[500:], rows.y[500:], features=features))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda X, y: (X, y[:-1]), "900 rows, but 899"),
+        (lambda X, y: (X[X[:, 0] > 5], y), "9 blocks, but 3"),
+        (lambda X, y: (X[:, :, None], y), "3 dimensions"),
+    ],
+)
+def test_blocks_that_do_not_fit_are_refused(engine, rows, make, message):
+    X, y = da.from_array(rows.X, chunks=(100, 6)), da.from_array(rows.y, chunks=300)
+    with pytest.raises(ParameterError, match=message):
+        ms.learn(*make(X, y), engine=engine)
+
+
+@pytest.fixture
+def table(rows):
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rows.X, columns=list("uvwxyz")).assign(label=rows.y, weight=rows.weights)
+    frame["colour"] = rng.choice(["red", "blue"], len(frame))
+    frame["shape"] = pd.Categorical(rng.choice(["round", "square"], len(frame)), categories=["square", "round", "odd"])
+    return frame
+
+
+def test_data_frames_are_learned_by_their_columns(engine, table, tmp_path):
+    table.loc[[4, 400], "u"] = np.nan
+    table.loc[:199, "colour"] = None  # the first partition has none
+    wishes = {"weight": "weight", "categories": {"colour": ["blue", "red"]}, "missing": "drop"}
+    found = engine.learn(dd.from_pandas(table, npartitions=5), label="label", **wishes)
+    table.to_parquet(tmp_path / "table.parquet")
+    expected = ms.learn(ms.scan(tmp_path / "table.parquet", label="label", **wishes))
+    assert found.layout == expected.layout
+    assert "shape=odd" in found.layout.names
+    assert_same(found, expected)
+
+
+def test_columns_of_objects_are_what_they_hold(engine, table):
+    import dask
+
+    table = table[["u", "colour", "label"]].astype({"colour": object, "label": object})
+    table["number"] = pd.Series(np.arange(900) % 7, dtype=object)
+    table.loc[:299, "colour"] = None
+    with dask.config.set({"dataframe.convert-string": False}):
+        frame = dd.from_pandas(table, npartitions=3)
+        found = engine.learn(frame, label="label", categories={"colour": ["blue", "red"]}, missing="drop")
+    kept = table[300:]
+    X = np.column_stack([kept["u"], kept["colour"] == "blue", kept["colour"] == "red", kept["number"]]).astype(float)
+    assert found.layout.names == ("u", "colour=blue", "colour=red", "number")
+    assert_same(found, ms.learn(X, kept["label"].astype(str)))
+
+
+def test_features_can_be_chosen_and_mapped(engine, table):
+    mapping = ms.features.Fourier(20, seed=2, precision="float64").freeze(table[["u", "v"]])
+    frame = dd.from_pandas(table, npartitions=4)
+    found = engine.learn(frame, label="label", features=["u", "v"], feature_map=mapping)
+    assert_same(found, ms.learn(table[["u", "v"]], table["label"], features=mapping))
+    assert_same(engine.learn(frame[["u", "v"]], frame["label"], features=mapping), found)
+
+
+def test_partitions_may_be_empty(engine, table):
+    frame = dd.from_pandas(table, npartitions=5)
+    chosen = frame[frame["label"] == "c"]
+    found = engine.learn(chosen, label="label", features=["u", "v"])
+    assert_same(found, ms.learn(table[table["label"] == "c"][["u", "v"]], table["label"][table["label"] == "c"]))
+    with pytest.raises(DataError, match="no rows"):
+        engine.learn(frame[frame["u"] > 1e6], label="label", features=["u"])
+
+
+def test_an_error_names_the_partition(engine, table):
+    table.loc[500, "u"] = np.nan
+    with pytest.raises(DataError, match=r"partition 2: .*'?u'?"):
+        engine.learn(dd.from_pandas(table, npartitions=5), label="label", features=["u"])
+
+
+def test_collections_without_the_engine_are_refused(rows):
+    with pytest.raises(ParameterError, match="Dask"):
+        ms.learn(da.from_array(rows.X), rows.y)
+
+
+class Sum(Join):
+    def __call__(self, results):
+        return sum(results)
+
+
+def joining():
+    """A join that workers need no module of tests for."""
+    import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    return Sum()
+
+
+def test_results_come_in_order_and_the_same_call_runs_twice(engine, tmp_path):
+    def work(task, factor, folder):
+        time.sleep(0.01 * (task % 3))
+        with (folder / str(task)).open("a") as file:
+            file.write("x")
+        return task * factor
+
+    for _ in range(2):
+        assert engine.map(work, range(20), given=(3, tmp_path)) == [3 * task for task in range(20)]
+    assert [(tmp_path / str(task)).read_text() for task in range(20)] == ["xx"] * 20
+
+
+def test_what_is_given_travels_once_and_not_with_every_task(engine):
+    given, before = np.ones(500_000), engine.traffic
+    assert engine.map(lambda task, array: task * array.sum(), range(12), given=(given,))[2] == 1_000_000
+    sent = engine.traffic.total - before.total
+    assert given.nbytes <= sent < 1.1 * given.nbytes  # from the worker that got it to the other one
+
+
+def test_joins_happen_at_the_workers_and_traffic_is_that_of_their_results(engine):
+    before, told = engine.traffic, []
+    result = engine.merge(lambda task: np.full(100_000, task), range(16), joining(), done=lambda *how: told.append(how))
+    np.testing.assert_array_equal(result, np.full(100_000, 120))
+    assert told == [(count, 16) for count in range(1, 17)]
+    # One result from each worker: to the other, and to us. A task that a worker took from the other may add a few.
+    assert engine.traffic.total - before.total < 6 * 800_000
+    assert engine.traffic.rounds - before.rounds == 2
+
+
+def test_nothing_comes_of_nothing(engine):
+    assert engine.map(abs, []) == []
+    assert engine.merge(abs, [], joining()) is None
+    assert engine.merge(abs, [-1], joining()) == 1
+
+
+def test_an_error_surfaces_with_the_name_of_its_task_and_the_rest_is_not_begun(engine, tmp_path):
+    def work(task, folder):
+        if task == 1:
+            raise KeyError("broken")
+        time.sleep(0.1)
+        (folder / str(task)).touch()
+
+    names = [f"day{task}.csv" for task in range(40)]
+    for go in (engine.map, lambda *args, **more: engine.merge(*args, joining(), **more)):
+        with pytest.raises(KeyError, match="broken") as caught:
+            go(work, range(40), given=(tmp_path,), names=names)
+        assert caught.value.__notes__ == ["in day1.csv"]
+    finished = len(list(tmp_path.iterdir()))
+    assert finished < 20
+    time.sleep(0.3)
+    assert len(list(tmp_path.iterdir())) == finished  # nothing was left running
+
+
+def test_a_task_has_one_thread_of_blas(engine):
+    def threads(_):
+        from threadpoolctl import threadpool_info
+
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    assert {number for numbers in engine.map(threads, range(4)) for number in numbers} == {1}
+
+
+class Counter:
+    def __init__(self, start, step):
+        self.total, self.step = start, step
+
+    def count(self, times):
+        self.total += times * self.step
+        return self.total
+
+    def process(self):
+        return os.getpid()
+
+    def fail(self):
+        raise KeyError("no such thing")
+
+
+def test_units_stay_where_they_are_and_remember(engine):
+    joining()
+    with engine.units(Counter, [10, 20, 30, 40], given=(2,)) as units:
+        assert len(units) == 4
+        assert units.call("count", 1) == [12, 22, 32, 42]
+        assert units.call("count", 5) == [22, 32, 42, 52]
+        assert len(set(units.call("process"))) == 2
+        with pytest.raises(KeyError, match="no such thing"):
+            units.call("fail")
+    assert len(units) == 0
+
+
+def test_a_cluster_that_was_given_is_not_closed(engine, rows):
+    expected = ms.learn(rows.X, rows.y)
+    for given in (engine.client, engine.client.scheduler.address, engine.client.cluster):
+        with Dask(given) as other:
+            assert other.workers == 2
+            assert_same(ms.learn(rows.X, rows.y, engine=other), expected)
+        with pytest.raises(EngineError, match="closed"):
+            other.map(abs, [1])
+    assert engine.map(abs, [-1]) == [1]
+
+
+def test_an_address_where_nothing_answers_is_an_error(monkeypatch):
+    monkeypatch.setattr("mergesvm.engines.dask.ANSWER_SECONDS", 1)
+    with pytest.raises(EngineError, match=r"tcp://127\.0\.0\.1:9"):
+        Dask("tcp://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"client": 0}, {"workers": 0}, {"workers": "x"}, {"client": "tcp://a:1", "workers": 2}]
+)
+def test_what_makes_no_sense_is_refused(wrong):
+    with pytest.raises(ParameterError):
+        Dask(**wrong)
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_worker_that_is_killed_in_the_middle_does_no_harm(engine, rows, tmp_path, victim):
+    mapping = ms.features.Fourier(30, seed=1, precision="float64").freeze(rows.X)
+    processes = sorted(engine.client.run(os.getpid).values())
+
+    def work(part, X, y, mapping, folder):
+        (folder / f"{os.getpid()}-{part}").touch()
+        time.sleep(0.1)
+        return ms.learn(X[part::20], y[part::20], features=mapping)
+
+    def kill(count, _):
+        if count == 6:
+            os.kill(processes[victim], signal.SIGKILL)
+
+    given = (rows.X, rows.y, mapping, tmp_path)
+    found = engine.merge(work, range(20), joining(), given=given, done=kill)
+    assert_same(found, ms.learn(rows.X, rows.y, features=mapping))
+    begun = [path.name.split("-")[1] for path in tmp_path.iterdir()]
+    assert set(begun) == {str(part) for part in range(20)}
+    assert len(begun) > 20  # the victim's parts were learned once more
+    engine.client.wait_for_workers(2)
+
+
+def test_a_task_that_kills_its_workers_is_an_error():
+    import dask
+
+    def die(task):
+        if task == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    # A cluster of its own, that gives up at once: nannies do not bear many deaths in a row.
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        Dask(workers=1) as engine,
+        pytest.raises(EngineError, match=r"bad\.csv: .*workers died"),
+    ):
+        engine.map(die, range(2), names=["good.csv", "bad.csv"])
+
+
+def test_units_of_a_worker_that_dies_are_lost(engine):
+    joining()
+    with engine.units(Counter, [1, 2], given=(1,)) as units:
+        os.kill(units.call("process")[0], signal.SIGKILL)
+        with pytest.raises(EngineError, match="lost"):
+            units.call("count", 1)
+    engine.client.wait_for_workers(2)
+
+
+def test_an_engine_without_a_cluster_leaves_no_process_even_if_it_is_not_closed(tmp_path):
+    script = tmp_path / "script.py"
+    content = textwrap.dedent("""
+        import os
+        from mergesvm.engines import Dask
+
+        if __name__ == "__main__":
+            engine = Dask(workers=1)
+            print(engine.workers, *engine.client.run(os.getpid).values())
+    """)
+    script.write_text(content)
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=True)
+    workers, process = map(int, ended.stdout.split())
+    assert workers == 1
+    assert ended.stderr == ""
+    assert not Path(f"/proc/{process}").exists()

@@ -1,0 +1,396 @@
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import mergesvm as ms
+import samples
+from engine_laws import assert_same, union
+from mergesvm.engines import Spark
+from mergesvm.engines.spark_java import find_java
+from mergesvm.engines.spark_work import CHUNK
+from mergesvm.errors import DataError, EngineError, FeatureMapError, ParameterError
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+NAMES = ["x0", "x1", "x2", "x3"]
+
+
+@pytest.fixture(scope="module")
+def engine(spark_session):
+    return Spark(spark_session)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Rows in the order of their classes, so that most partitions see only some."""
+    X, y = samples.rows()
+    order = np.argsort(y, kind="stable")
+    return X[order], y[order]
+
+
+@pytest.fixture(scope="module")
+def folder(rows, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("spark")
+    X, y = rows
+    for part in range(6):
+        mine = slice(100 * part, 100 * (part + 1))
+        table = samples.table(X[mine], y[mine]).append_column(
+            "name", pa.array(["no", "yes", "perhaps"]).take(pa.array(y[mine]))
+        )
+        pq.write_table(table.append_column("weight", pa.array(y[mine] + 1.0)), folder / f"part{part}.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def table(engine, folder):
+    return engine.session.read.parquet(str(folder))
+
+
+def made(engine, columns, schema, partitions=3):
+    return engine.session.createDataFrame(list(zip(*columns, strict=True)), schema).repartition(partitions)
+
+
+def test_a_table_gives_the_knowledge_of_all_its_rows(engine, table, rows):
+    X, y = rows
+    assert_same(engine.learn(table, label="y", features=NAMES), ms.learn(X, y, feature_names=NAMES))
+    words = np.array(["no", "yes", "perhaps"])[y]
+    found = engine.learn(table, label="name", features=NAMES, weight="weight")
+    assert_same(found, ms.learn(X, words, y + 1.0, feature_names=NAMES))
+    found = engine.learn(table, label="y", features=["x3", "x0"], per_class=False)
+    assert_same(found, ms.learn(X[:, [3, 0]], y, feature_names=["x3", "x0"], per_class=False))
+
+
+def test_only_columns_that_are_needed_are_read(engine, table):
+    from mergesvm.data.frame import Columns
+
+    columns = Columns.of(engine.schema(table), "y", features=["x2"])
+    narrowed = engine.narrowed(table, columns.needed)
+    assert narrowed.columns == ["x2", "y"]
+    read = narrowed._jdf.queryExecution().executedPlan().toString()
+    assert "ReadSchema: struct<x2:double,y:bigint>" in read
+
+
+def test_names_with_dots_are_names(engine, rows):
+    X, y = rows
+    table = made(engine, (X[:, 0].tolist(), X[:, 1].tolist(), y.tolist()), ["a.b", "c`d", "the.label"])
+    found = engine.learn(table, label="the.label")
+    assert_same(found, ms.learn(X[:, :2], y, feature_names=["a.b", "c`d"]))
+
+
+def test_empty_partitions_and_far_too_many_partitions_do_no_harm(engine, table, rows):
+    X, y = rows
+    expected = ms.learn(X, y, feature_names=NAMES)
+    for other in (table.repartition(100), table.repartitionByRange(40, "y"), table.coalesce(1)):
+        assert_same(engine.learn(other, label="y", features=NAMES), expected)
+    with pytest.raises(DataError, match="no rows"):
+        engine.learn(table.where("x0 > 1000"), label="y", features=NAMES)
+
+
+def test_pieces_add_and_are_retired(engine, table, rows):
+    X, y = rows
+    first, rest = table.where("x0 < 0"), table.where("x0 >= 0")
+    one, other = (engine.learn(part, label="y", features=NAMES) for part in (first, rest))
+    whole = engine.learn(table, label="y", features=NAMES)
+    assert_same(one + other, whole)
+    assert_same(whole - other, ms.learn(X[X[:, 0] < 0], y[X[:, 0] < 0], feature_names=NAMES))
+
+
+def test_a_frozen_map_is_used_at_the_workers(engine, table, rows):
+    X, y = rows
+    mapping = ms.features.Fourier(64, seed=1, precision="float64").freeze(X)
+    found = engine.learn(table, label="y", features=NAMES, feature_map=mapping)
+    assert_same(found, ms.learn(X, y, features=mapping, feature_names=NAMES))
+    with pytest.raises(FeatureMapError, match="not frozen"):
+        engine.learn(table, label="y", features=NAMES, feature_map=ms.features.Fourier(64))
+
+
+def test_files_and_rows_in_memory_are_learned(engine, folder, rows):
+    X, y = rows
+    scan = ms.scan(f"{folder}/*.parquet", label="y", features=NAMES)
+    assert_same(ms.learn(scan, engine=engine), ms.learn(X, y, feature_names=NAMES))
+    wide = np.random.default_rng(5).normal(size=(3000, 100))  # more than what goes along with a command
+    labels = (wide[:, 0] > 0).astype(int)
+    assert_same(ms.learn(wide, labels, engine=engine), ms.learn(wide, labels))
+
+
+def test_categories_are_declared_and_missing_values_dropped(engine, rows):
+    X, y = rows
+    words = np.array(["red", "blue", "green"])[(X[:, 1] > 0).astype(int) + (X[:, 2] > 0)].tolist()
+    numbers = [None if index % 7 == 0 else value for index, value in enumerate(X[:, 0].tolist())]
+    table = made(engine, (numbers, words, y.tolist()), "size double, colour string, sold long")
+    vocabulary = {"colour": ["blue", "green", "red"]}
+    with pytest.raises(DataError, match="colour"):
+        engine.learn(table, label="sold")
+    with pytest.raises(DataError, match=r"(?s)partition.*size"):
+        engine.learn(table, label="sold", categories=vocabulary)
+    found = engine.learn(table, label="sold", categories=vocabulary, missing="drop")
+    kept = np.arange(len(X)) % 7 != 0
+    encoded = [np.array(words)[kept] == word for word in vocabulary["colour"]]
+    expected = ms.learn(np.column_stack([X[kept, 0], *encoded]), y[kept])
+    np.testing.assert_array_equal(found.counts, expected.counts)
+    np.testing.assert_allclose(found.about(expected.anchor).grams, expected.grams, rtol=1e-9)
+    assert found.layout.names == ("size", "colour=blue", "colour=green", "colour=red")
+
+
+def test_vectors_and_arrays_become_a_feature_for_each_place(engine, rows):
+    from pyspark.ml.feature import VectorAssembler
+    from pyspark.ml.linalg import Vectors
+
+    X, y = rows
+    sparse = [Vectors.sparse(3, [0, 2], [row[1], row[2]]) for row in X.tolist()]
+    dense = [Vectors.dense(row[:2]) for row in X.tolist()]
+    columns = (X[:, 0].tolist(), sparse, dense, X[:, 2:].tolist(), y.tolist())
+    table = made(engine, columns, ["size", "sparse", "dense", "pair", "sold"])
+    stacked = np.column_stack([X[:, 0], X[:, 1], 0 * X[:, 0], X[:, 2], X[:, :2], X[:, 2:]])
+    names = ["size", "sparse[0]", "sparse[1]", "sparse[2]", "dense[0]", "dense[1]", "pair[0]", "pair[1]"]
+    assert_same(engine.learn(table, label="sold"), ms.learn(stacked, y, feature_names=names))
+    found = engine.learn(table, label="sold", features=["pair", "size"])
+    assert_same(found, ms.learn(X[:, [2, 3, 0]], y, feature_names=["pair[0]", "pair[1]", "size"]))
+    assembled = VectorAssembler(inputCols=["size", "dense"], outputCol="all").transform(table)
+    found = engine.learn(assembled, label="sold", features="all")
+    assert_same(found, ms.learn(X[:, [0, 0, 1]], y, feature_names=["all[0]", "all[1]", "all[2]"]))
+
+
+def test_vectors_that_are_missing_are_dropped_and_those_of_another_length_named(engine):
+    table = engine.session.createDataFrame(
+        [([1.0, 2.0], 0), (None, 1), ([3.0, None], 1), ([5.0, 6.0], 1)], "v array<double>, y int"
+    )
+    found = engine.learn(table.coalesce(1), label="y", missing="drop")
+    assert found.rows.tolist() == [1, 1]
+    np.testing.assert_allclose(found.about(np.zeros(2)).sums, [[1, 2], [5, 6]])
+    with pytest.raises(DataError, match="NaN"):
+        engine.learn(table, label="y")
+    longer = engine.session.createDataFrame([([1.0, 2.0], 0), ([1.0, 2.0, 3.0], 1)], "v array<double>, y int").coalesce(
+        1
+    )
+    with pytest.raises(DataError, match="row 1 has 3 values in column 'v', but others have 2"):
+        engine.learn(longer, label="y")
+    with pytest.raises(DataError, match="'v' holds no vector"):
+        engine.learn(longer.where("y > 5"), label="y")
+
+
+def test_columns_that_are_no_numbers_are_refused_by_name(engine):
+    row = (datetime.date(2020, 1, 1), Decimal("1.5"), ["a"], 1)
+    table = engine.session.createDataFrame([row], "day date, price decimal(5, 2), tags array<string>, y int")
+    with pytest.raises(DataError, match="'day' is of type date32"):
+        engine.learn(table, label="y")
+    with pytest.raises(DataError, match="'tags' is of type list"):
+        engine.learn(table, label="y", features=["tags"])
+    assert engine.learn(table, label="y", features=["price"]).about(np.zeros(1)).sums.tolist() == [[1.5]]
+    with pytest.raises(DataError, match="no column 'z'"):
+        engine.learn(table, label="z")
+
+
+def test_an_error_in_a_partition_names_it(engine, rows):
+    X, y = rows
+    X = X.copy()
+    X[450, 2] = np.inf
+    table = made(engine, (*X.T.tolist(), y.tolist()), [*NAMES, "y"], 4)
+    with pytest.raises(DataError, match=r"partition \d.*infinity"):
+        engine.learn(table, label="y")
+
+
+def test_a_table_without_a_label_column_is_refused(engine, table, rows):
+    with pytest.raises(ParameterError, match="label="):
+        engine.learn(table, rows[1])
+    with pytest.raises(ParameterError, match="do not lie with"):
+        ms.engines.Threads(1).learn(table, label="y")
+
+
+def test_errors_that_cannot_travel_are_told_of(engine):
+    def work(task):
+        class OddError(Exception):
+            def __init__(self, one, other):
+                super().__init__(f"{one} and {other}")
+                self.lock = threading.Lock()
+
+        raise OddError(1, 2)
+
+    with pytest.raises(EngineError, match="OddError: 1 and 2"):
+        engine.map(work, [1])
+
+
+def test_what_has_not_begun_when_an_error_occurs_is_not_begun(engine, tmp_path):
+    def work(task):
+        if task == 0:
+            raise KeyError("broken")
+        time.sleep(0.05)
+        (tmp_path / str(task)).touch()
+
+    with pytest.raises(KeyError, match="broken"):
+        engine.map(work, range(200))
+    assert len(list(tmp_path.iterdir())) < 150
+
+
+def test_an_interrupt_stops_the_work(engine, tmp_path):
+    def work(task):
+        (tmp_path / str(task)).touch()
+        time.sleep(0.1)
+
+    def interrupt(count, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        engine.map(work, range(200), done=interrupt)
+    time.sleep(0.5)
+    begun = len(list(tmp_path.iterdir()))
+    time.sleep(0.5)
+    assert len(list(tmp_path.iterdir())) == begun < 200
+    assert engine.map(lambda task: task, [1]) == [1]
+
+
+def test_large_results_travel_in_chunks_and_are_joined_at_the_workers(engine):
+    size = 3 * CHUNK + 7
+    before = engine.traffic
+    found = engine.merge(lambda task: (task,) + (0,) * (size // 2), range(2), union())
+    assert sorted(found)[-1] == 1
+    assert len(found) == 2 + 2 * (size // 2)
+    many = engine.merge(lambda task: (task,), range(40), union())
+    assert many == tuple(range(40))
+    # 40 results at the first level, 3 at the second, and one for the driver.
+    assert engine.traffic.messages - before.messages == 2 + 1 + 40 + 3 + 1
+    assert engine.traffic.rounds - before.rounds == 2 + 3
+    assert engine.traffic.total - before.total > 2 * size
+
+
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")  # of the mapInArrow of the test itself
+def test_a_lost_worker_does_no_harm(engine, tmp_path, rows):
+    """Also where its task has sent nothing yet, and where a table is learned."""
+    X, y = rows
+
+    def work(task):
+        mark = tmp_path / f"task{task}"
+        if task == 1 and not mark.exists():
+            mark.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return (task,)
+
+    assert engine.merge(work, range(8), union()) == tuple(range(8))
+    assert (tmp_path / "task1").exists()
+
+    table = made(engine, (*X.T.tolist(), y.tolist()), [*NAMES, "y"], 4)
+    slow = table.mapInArrow(_slowly(tmp_path), table.schema)
+    killer = threading.Thread(target=_kill_first, args=(tmp_path,))
+    killer.start()
+    found = engine.learn(slow, label="y")
+    killer.join()
+    assert (tmp_path / "killed").exists()
+    assert_same(found, ms.learn(X, y, feature_names=NAMES))
+
+
+def _slowly(folder):
+    def slowly(batches):
+        (folder / f"worker{os.getpid()}").touch()
+        for batch in batches:
+            time.sleep(1)
+            yield batch
+
+    return slowly
+
+
+def _kill_first(folder):
+    """Kill the first Python worker of which there is a sign."""
+    for _ in range(600):
+        for sign in folder.glob("worker*"):
+            os.kill(int(sign.name.removeprefix("worker")), signal.SIGKILL)
+            (folder / "killed").touch()
+            return
+        time.sleep(0.05)
+
+
+def test_work_that_fails_again_and_again_is_given_up(engine):
+    def die(task):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(EngineError, match="Spark has not finished"):
+        engine.map(die, [1])
+
+
+def test_a_session_that_is_given_goes_on(engine, spark_session):
+    with Spark(spark_session) as other:
+        assert other.workers == 2
+        assert repr(other) == "Spark('local[2,4]')"
+    assert Spark().map(abs, [-1]) == [1]
+    assert Spark("local[2,4]").session.sparkContext is spark_session.sparkContext
+    with pytest.raises(EngineError, match=r"master local\[2,4\] runs"):
+        Spark(workers=3)
+    with pytest.raises(EngineError, match=r"master local\[2,4\] runs"):
+        Spark("local[1]")
+
+
+@pytest.mark.parametrize("wrong", [{"session": 0}, {"workers": 0}, {"workers": "x"}])
+def test_what_makes_no_sense_is_refused(wrong):
+    with pytest.raises(ParameterError, match=r"not (0|'x')"):
+        Spark(**wrong)
+
+
+def test_a_session_of_spark_connect_is_refused():
+    with pytest.raises(EngineError, match="Spark Connect"):
+        Spark("sc://somewhere:15002")
+
+
+def test_missing_or_old_java_is_told_of_with_the_cure(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EngineError, match=r"no Java on the PATH.*apt-get install openjdk-17-jre-headless"):
+        find_java()
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(EngineError, match=r"is Java 11.*JAVA_HOME"):
+        find_java()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    with pytest.raises(EngineError, match="nowhere/bin/java does not run"):
+        find_java()
+
+
+def test_a_session_is_not_started_without_java(tmp_path):
+    code = "from mergesvm.engines import Spark\nSpark()"
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert "EngineError: Spark needs Java 17 or newer, and there is no Java on the PATH" in done.stderr
+
+
+def test_a_session_that_was_started_ends_with_the_program(java):
+    code = """
+from mergesvm.engines import Spark
+engine = Spark(workers=1)
+print(engine.workers, engine.map(lambda task, more: task + more, [1, 2, 3], given=(1,)))
+print(engine.session.sparkContext._gateway.proc.pid)
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    *said, process = done.stdout.split()
+    assert " ".join(said) == "1 [2, 3, 4]"
+    for _ in range(100):
+        if not Path(f"/proc/{process}").exists():
+            break
+        time.sleep(0.1)
+    assert not Path(f"/proc/{process}").exists()
+
+
+def test_an_engine_that_is_closed_says_so(java):
+    code = """
+from mergesvm.engines import Spark
+engine = Spark(workers=1)
+engine.close()
+engine.close()
+engine.map(abs, [1])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "EngineError: The session of Spark('local[1,4]') has been stopped." in done.stderr
