@@ -28,7 +28,7 @@ from mergesvm.cli.cascade_cost import (
     sum_bytes,
     tree_depth,
 )
-from mergesvm.cli.cascade_ranks import description, handling_of, least
+from mergesvm.cli.cascade_ranks import handling_of, least, told
 from mergesvm.cli.cascade_times import core_count, measure, put_rows
 from mergesvm.engines import Threads
 from targets import Targets
@@ -79,7 +79,7 @@ def constants_of(width: int, rows: int, repeats: int) -> Constants:
     row = (long - short) / (rows - few)
     handling, size = handling_of(known, repeats)
     assert size == sum_bytes(width, 2)
-    return Constants(width, max(short - few * row, 0.0), row, Load(len(description(known)), size), handling)
+    return Constants(width, max(short - few * row, 0.0), row, Load(sum(map(len, told(known))), size), handling)
 
 
 def table(title: str, *columns: str) -> Table:

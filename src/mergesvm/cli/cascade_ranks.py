@@ -116,11 +116,11 @@ class Rank:
         return (time.perf_counter() - began) / 2
 
 
-def description(known: Knowledge, rank: int = 0) -> bytes:
-    """What the others are told of a rank's knowledge first."""
-    attempt = Attempt(rank)
-    attempt.results = [Gathering(known.features).describe(Harvest(known))]
-    return attempt.message()
+def told(known: Knowledge, rank: int = 0) -> list[bytes]:
+    """What the others are told by a rank: first that its rows are in order, and then what its knowledge is of."""
+    ready, done = Attempt(rank), Attempt(rank)
+    done.results = [Gathering(known.features).describe(Harvest(known))]
+    return [ready.message(), done.message()]
 
 
 def handling_of(known: Knowledge, repeats: int) -> tuple[Handling, int]:
@@ -130,7 +130,7 @@ def handling_of(known: Knowledge, repeats: int) -> tuple[Handling, int]:
     blocks = [np.zeros(block.size) for block in join.blocks(plan)]
     spare = np.zeros(max(block.size for block in blocks))
     size = sum(block.nbytes for block in blocks)
-    messages = SEVERAL * [description(known)]
+    messages = SEVERAL * told(known)
 
     def pack() -> None:
         for index, block in enumerate(blocks):
@@ -143,7 +143,8 @@ def handling_of(known: Knowledge, repeats: int) -> tuple[Handling, int]:
                 part += spare[: len(part)]
 
     def agree() -> None:
-        join.blocks(join.agree([pickle.loads(message).results[0] for message in messages]))
+        attempts = [pickle.loads(message) for message in messages]
+        join.blocks(join.agree([attempt.results[0] for attempt in attempts if attempt.results]))
 
     packing, adding, unpacking = (
         least(work, repeats) / size for work in (pack, add, lambda: join.unpack(plan, blocks))
@@ -177,7 +178,7 @@ def main(folder: Path, n_rows: int, repeats: int) -> None:
             model, wall = rank.together(engine)
             walls.append(wall)
         sent = engine.traffic
-    described = sum(comm.allgather(len(description(known, comm.rank))))
+    described = sum(comm.allgather(sum(map(len, told(known, comm.rank)))))
     handling, size = handling_of(known, repeats)
     link = rank.link(size)
     if comm.rank == 0:

@@ -43,7 +43,9 @@ def put_rows(folder: Path, X: NDArray[Any], y: NDArray[Any], features: FeatureMa
 
 def measure(folder: Path, n_rows: int, ranks: int, repeats: int) -> Measured:
     """Let so many ranks learn the first rows of a folder, each its own share."""
-    command = [find_mpiexec(), "-n", str(ranks), sys.executable, "-m", PROGRAM, str(folder), str(n_rows), str(repeats)]
+    # Run by mpi4py, an error at one rank ends them all, and none is left waiting.
+    program = [sys.executable, "-m", "mpi4py", "-m", PROGRAM, str(folder), str(n_rows), str(repeats)]
+    command = [find_mpiexec(), "-n", str(ranks), *program]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     if done.returncode or not lines:

@@ -13,9 +13,10 @@ from joblib import cpu_count
 
 from mergesvm.engines.dask_collections import as_delayed, is_collection, table_schema
 from mergesvm.engines.dask_run import Run, watched
+from mergesvm.engines.dask_sums import add_up
 from mergesvm.engines.dask_units import DaskUnits
 from mergesvm.engines.engine import Done, Engine, Units
-from mergesvm.engines.joining import Join
+from mergesvm.engines.joining import Addition, Join
 from mergesvm.engines.traffic import Traffic
 from mergesvm.errors import EngineError, ParameterError
 
@@ -144,16 +145,23 @@ class Dask(Engine):
         done: Done | None = None,
         own: bool = False,  # noqa: ARG002
     ) -> Result | None:
-        """Apply a function to every task, and join the results: first those of each worker there, then in a tree."""
+        """Apply a function to every task, and join the results: first those of each worker there, then across them.
+
+        Sums of numbers are added up in shares, one a worker; other results are joined whole, in a tree.
+        """
         if not len(tasks):
             return None
         self._threads()
         with Run(self.client, function, given, join) as run:
             remaining = run.folded(run.leaves(tasks, names), done)
-            root, depth = run.tree(remaining)
-            run.wait([root])
-            result: Result = run.gather([root])[0]
-        self._count(run, depth + 1)
+            result: Result
+            if isinstance(join, Addition) and len(remaining) > 1:
+                result, rounds = add_up(run, join, remaining)
+            else:
+                root, depth = run.tree(remaining)
+                run.wait([root])
+                result, rounds = run.gather([root])[0], depth + 1
+        self._count(run, rounds)
         return result
 
     def units(self, build: Callable[..., State], tasks: Sequence[Any], *, given: tuple[Any, ...] = ()) -> Units[State]:

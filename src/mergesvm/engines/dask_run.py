@@ -41,7 +41,7 @@ class Run:
         self._packed = Packed((function, given, join))
         self._title = getattr(function, "__name__", "task").strip("_<>").replace("-", "_") or "task"
         self._names: Sequence[str] | None = None
-        self._joins = 0
+        self._steps = 0
         self._alive: WeakSet[Any] = WeakSet()
 
     def __enter__(self) -> Self:
@@ -117,35 +117,36 @@ class Run:
             mine.append(leaves[index])
             leaves[index] = None  # or its result would be kept for us when it has been joined
             if len(mine) == HELD:
-                held[place] = [self._joined(mine, place)]
+                held[place] = [self.submit(run_join, mine, place=place)]
             if done is not None:
                 done(count, total)
-        return [self._joined(mine, place) if len(mine) > 1 else mine[0] for place, mine in held.items()]
+        return [self.submit(run_join, mine, place=place) if len(mine) > 1 else mine[0] for place, mine in held.items()]
 
-    def tree(self, futures: list[Any]) -> tuple[Any, int]:
+    def tree(self, futures: list[Any], function: Callable[..., Any] = run_join) -> tuple[Any, int]:
         """The join of all, two by two, and how many levels that takes."""
         depth = 0
         while len(futures) > 1:
             pairs = [futures[first : first + 2] for first in range(0, len(futures), 2)]
-            futures = [self._joined(pair) if len(pair) > 1 else pair[0] for pair in pairs]
+            futures = [self.submit(function, pair) if len(pair) > 1 else pair[0] for pair in pairs]
             depth += 1
         return futures[0], depth
 
-    def _joined(self, futures: list[Any], place: str = "") -> Any:
-        self._joins += 1
-        with watched():
-            joined = self.client.submit(
-                run_join,
+    def submit(self, function: Callable[..., Any], *arguments: Any, place: str = "") -> Any:
+        """Have a function of what all tasks share, and of futures, called where those lie, or at a given place."""
+        self._steps += 1
+        with _large_graphs(), watched():
+            future = self.client.submit(
+                function,
                 self.shared,
-                futures,
-                key=f"join-{self.token}-{self._joins}",
+                *arguments,
+                key=f"{function.__name__.strip('_')}-{self.token}-{self._steps}",
                 pure=False,
                 priority=1,  # before further tasks, whose results would pile up
                 workers=[place] if place else None,
                 allow_other_workers=bool(place),
             )
-        self._alive.add(joined)
-        return joined
+        self._alive.add(future)
+        return future
 
     def _finished(self, futures: Sequence[Any]) -> Iterator[int]:
         """Which of the futures has come to its end, one after another."""
