@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench bench-files bench-maps bench-streams bench-democratic bench-scaling clean
+.PHONY: demo test check bench bench-files bench-maps bench-streams bench-democratic bench-engines bench-scaling clean
 .DEFAULT_GOAL := test
 
 demo: .venv/ready           ## the main job on real data, with a table and a picture
@@ -30,6 +30,9 @@ bench-maps: .venv/ready-bench   ## feature maps on real data, beside scikit-lear
 bench-streams: .venv/ready-bench  ## rows one at a time: exactness over a million rows, C, speed; draws docs/pictures
 	$(BIN)/python benchmarks/streams.py
 
+bench-engines: .venv/ready-bench  ## MPI, Dask and Spark: two workers beside one, and beside the peers
+	$(BIN)/python benchmarks/engines.py
+
 bench-democratic: .venv/ready-bench  ## Pegasos beside its peers, one-vs-one
 	$(BIN)/python benchmarks/democratic.py
 
@@ -49,5 +52,5 @@ bench-scaling: .venv/ready-bench  ## the cost model of many workers, checked by 
 	touch $@
 
 clean:
-	rm -rf .venv .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache mergesvm-demo.png
+	rm -rf .venv .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache mergesvm-demo.png mergesvm-cascade.png
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

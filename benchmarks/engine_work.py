@@ -1,6 +1,6 @@
 """What every engine is given to do, and the program that ranks of MPI run to do it.
 
-mpiexec -n 2 python benchmarks/engine_work.py mnist FOLDER 3
+mpiexec -n 2 python benchmarks/engine_work.py float64 FOLDER 3
 """
 
 from __future__ import annotations
@@ -19,24 +19,31 @@ from datasets import mnist
 
 NARROW_ROWS = 20_000_000
 FEATURES = 1000
-TITLES = {"mnist": f"MNIST, {FEATURES:,} features", "narrow": f"{NARROW_ROWS:,} x {make_files.WIDTH}, Parquet"}
+TITLES = {
+    "float64": f"MNIST, {FEATURES:,} features in float64",
+    "float32": f"MNIST, {FEATURES:,} features in float32",
+    "narrow": f"{NARROW_ROWS:,} x {make_files.WIDTH}, Parquet",
+}
 
 
 def prepare(folder: Path, data: Path | None) -> None:
     """Make the files, once."""
     make_files.parquet(folder, NARROW_ROWS)
-    if not (folder / "plan.features").exists():
+    if not (folder / "float32.features").exists():
         X, y, _, _ = mnist(data)
         np.save(folder / "digits.npy", X)
         np.save(folder / "answers.npy", y)
-        ms.features.HiddenLayer(FEATURES, seed=0).freeze(X).save(folder / "plan.features")
+        for precision in ("float64", "float32"):
+            plan = ms.features.HiddenLayer(FEATURES, seed=0, precision=precision).freeze(X)
+            plan.save(folder / f"{precision}.features")
 
 
 def work(name: str, folder: Path) -> tuple[ms.Scan, ms.features.FeatureMap | None]:
     """Rows to learn from, and the map to learn them by."""
-    if name == "mnist":
-        return ms.scan(folder / "digits.npy", label=folder / "answers.npy"), ms.features.load(folder / "plan.features")
-    return ms.scan(folder / f"narrow-{NARROW_ROWS}.parquet", label="y"), None
+    if name == "narrow":
+        return ms.scan(folder / f"narrow-{NARROW_ROWS}.parquet", label="y"), None
+    digits = ms.scan(folder / "digits.npy", label=folder / "answers.npy")
+    return digits, ms.features.load(folder / f"{name}.features")
 
 
 def pin(core: int) -> None:

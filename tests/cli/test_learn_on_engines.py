@@ -73,7 +73,7 @@ def test_ranks_may_have_files_of_their_own_and_a_map_that_is_frozen_by_one_of_th
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["rows"] == 900
-    assert said["traffic"]["rounds"] == 2
+    assert said["traffic"]["rounds"] >= 2
     found = ms.Knowledge.load(folder / "k")
     assert_same_in_float32(found, ms.learn(ms.scan(own, label="y"), features=found.features))
 

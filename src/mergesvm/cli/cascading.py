@@ -164,9 +164,9 @@ def _said(run: Measured, point: Point, off: float) -> dict[str, Any]:
 
 
 def _show_curve(talk: Talk, name: str, measured: Sequence[Measured], points: Sequence[Point], off: float) -> None:
-    table = Table(title=f"{name}: learned by ranks, added up a tree, and solved", title_justify="left")
+    table = Table(title=f"{name}: learned by ranks, added up a tree, and solved; in milliseconds", title_justify="left")
     parts = ("learning", "tree", "solving")
-    for column in ("ranks", "wall ms", "speedup", "efficiency", "reckoned ms", *parts, "speedup", "efficiency", "sent"):
+    for column in ("ranks", "wall", "speedup", "efficiency", "reckoned", *parts, "speedup", "efficiency", "sent"):
         table.add_column(column, justify="right")
     for run, point in zip(measured, points, strict=True):
         seconds = (run.reckoned, min(run.learning), run.joining, run.solving)

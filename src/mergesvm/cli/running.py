@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from mergesvm.engines.choosing import engine_named
 from mergesvm.engines.engine import Engine
-from mergesvm.errors import MergeSVMError
+from mergesvm.errors import MergeSVMError, ParameterError
 
 WRONG = 2
 """The exit code for input that cannot be used; see :mod:`mergesvm.cli.main`."""
@@ -19,6 +19,11 @@ def running(name: str, workers: int | None, address: str | None, local: bool) ->
     """An engine by its name, which is closed at the end. Where many ranks run the command, only one complains."""
     with engine_named(name, workers, address, local=local, root=0 if name == "mpi" else None) as engine:
         try:
+            if engine.collective and workers not in (None, engine.workers):
+                raise ParameterError(
+                    f"{workers} workers are asked for, but there are {engine.workers} ranks: start them with "
+                    f"mpiexec -n {workers}."
+                )
             yield engine
         except MergeSVMError:
             if engine.speaks:

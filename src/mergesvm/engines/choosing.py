@@ -39,7 +39,8 @@ def engine_named(
     ----------
     name : {"threads", "mpi", "dask", "spark"}
     workers : int, optional
-        How many threads, or worker processes of a cluster that is started here. Ranks are for ``mpiexec`` to start.
+        How many threads, or worker processes of a cluster that is started here. Ranks are for ``mpiexec`` to start, and
+        this says nothing about them.
     address : str, optional
         Of a Dask scheduler, or a Spark master.
     local : bool
@@ -65,13 +66,7 @@ def engine_named(
     if name == "mpi":
         from mergesvm.engines.mpi import MPI
 
-        engine = MPI(root=root, local=local)
-        if workers is not None and engine.workers != workers:
-            raise ParameterError(
-                f"{workers} workers are asked for, but there are {engine.workers} ranks: start them with "
-                f"mpiexec -n {workers}."
-            )
-        return engine
+        return MPI(root=root, local=local)
     if name == "dask":
         from mergesvm.engines.dask import Dask
 

@@ -17,7 +17,7 @@ from mergesvm.features import Identity
 from mergesvm.knowledge.algebra import merge, reanchor, settled
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.signature import Signature, unlike_maps
-from mergesvm.knowledge.triangles import pack_triangle, triangle_size, unpack_triangles
+from mergesvm.knowledge.triangles import pack_triangle, triangle_size, unpacked
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Gathering(Addition[Harvest]):
             return Harvest(Knowledge.zero(signature, plan.anchor) if found else None, plan.counts, plan.dropped)
         blocks = iter(totals)
         sums, peaks = (array.copy() for array in self._first(plan, next(blocks)))
-        grams = unpack_triangles(blocks, plan.n_grams, plan.width)
+        grams = unpacked(blocks, plan.width)
         rows, counts = np.zeros(len(plan.labels), dtype=np.int64), np.zeros(len(plan.labels))
         for piece in found:
             at = [plan.labels.index(label) for label in piece.labels]

@@ -50,15 +50,6 @@ def packed(grams: Sequence[NDArray[np.float64]], width: int) -> NDArray[np.float
     return lines
 
 
-def unpacked(lines: NDArray[np.float64], width: int) -> tuple[NDArray[np.float64], ...]:
-    """The matrices of several triangles."""
-    return unpack_triangles(lines, len(lines), width)
-
-
-def unpack_triangles(lines: Iterable[NDArray[np.float64]], count: int, width: int) -> tuple[NDArray[np.float64], ...]:
-    """The matrices of so many triangles, as they come.
-
-    They lie side by side: one large piece of memory is had in half the time that many smaller ones take.
-    """
-    grams = np.empty((count, width, width))
-    return tuple(unpack_triangle(line, gram) for line, gram in zip(lines, grams, strict=True))
+def unpacked(lines: Iterable[NDArray[np.float64]], width: int) -> tuple[NDArray[np.float64], ...]:
+    """The matrices of several triangles, as they come."""
+    return tuple(unpack_triangle(line, np.empty((width, width))) for line in lines)
