@@ -181,7 +181,7 @@ def show_remedies(at: Constants, half: Constants) -> None:
         "tree, pooled form": lambda link: joining_seconds(pooled, MOST, link, at.handling),
         "tree, half the features": lambda link: joining_seconds(half.load, MOST, link, half.handling),
         "tree of 64 nodes, 16 threads each": lambda link: joining_seconds(at.load, MOST // 16, link, at.handling),
-        "reduce-scatter and gather (not built)": lambda link: scattered_seconds(at.load, MOST, link, at.handling),
+        "reduce-scatter, gather (not in MPI)": lambda link: scattered_seconds(at.load, MOST, link, at.handling),
     }
     for name, way in ways.items():
         seconds = [way(link) for link in NETWORKS.values()]

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import engine_laws
 import mergesvm as ms
 from mergesvm.engines import Dask
 from mergesvm.engines.joining import Join
@@ -349,6 +350,22 @@ def test_a_worker_that_is_killed_in_the_middle_does_no_harm(engine, rows, tmp_pa
     begun = [path.name.split("-")[1] for path in tmp_path.iterdir()]
     assert set(begun) == {str(part) for part in range(20)}
     assert len(begun) > 20  # the victim's parts were learned once more
+    engine.client.wait_for_workers(2)
+
+
+def test_a_worker_may_die_when_its_tasks_are_done_and_not_yet_looked_at(engine, rows):
+    processes = dict(engine.client.run(os.getpid))
+    victim = processes[next(iter(processes))]
+
+    def work(task):
+        return (task,)
+
+    def kill(count, total):
+        if count == 1:
+            time.sleep(0.5)  # all tasks are done by now
+            os.kill(victim, signal.SIGKILL)
+
+    assert engine.merge(work, range(40), engine_laws.union(), done=kill) == tuple(range(40))
     engine.client.wait_for_workers(2)
 
 

@@ -19,10 +19,16 @@ import pytest
 import mergesvm as ms
 import samples
 from engine_laws import assert_same, union
+from mergesvm.data.frame import Columns
 from mergesvm.engines import Spark
+from mergesvm.engines.spark_files import Runs
 from mergesvm.engines.spark_java import find_java
+from mergesvm.engines.spark_plain import plain_files
 from mergesvm.engines.spark_work import CHUNK
 from mergesvm.errors import DataError, EngineError, FeatureMapError, ParameterError
+from mergesvm.knowledge.harvest import Gathering
+from mergesvm.knowledge.stream import learn_scan
+from mergesvm.knowledge.terms import LearningTerms
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -75,8 +81,6 @@ def test_a_table_gives_the_knowledge_of_all_its_rows(engine, table, rows):
 
 
 def test_only_columns_that_are_needed_are_read(engine, table):
-    from mergesvm.data.frame import Columns
-
     columns = Columns.of(engine.schema(table), "y", features=["x2"])
     narrowed = engine.narrowed(table, columns.needed)
     assert narrowed.columns == ["x2", "y"]
@@ -211,6 +215,188 @@ def test_a_table_without_a_label_column_is_refused(engine, table, rows):
         ms.engines.Threads(1).learn(table, label="y")
 
 
+def test_parquet_files_give_the_same_knowledge_whoever_reads_them(engine, rows, tmp_path):
+    X, y = rows
+    words, labels = np.array(["red", "blue", "green"])[(X[:, 1] > 0).astype(int)], np.array(["no", "yes", "perhaps"])[y]
+    numbers = pa.array([None if index % 7 == 0 else value for index, value in enumerate(X[:, 0].tolist())])
+    colours = [pa.array(words), pa.array(words).dictionary_encode(), pa.array(words, pa.large_string())]
+    for part, (start, stop) in enumerate([(0, 10), (10, 400), (400, 600)]):
+        piece = {"size": numbers, "x": X[:, 2], "colour": colours[part], "sold": labels, "weight": y + 1.0}
+        table = pa.table({name: values[start:stop] for name, values in piece.items()})
+        pq.write_table(table, tmp_path / f"part{part}.parquet", row_group_size=37)
+    table = engine.session.read.parquet(str(tmp_path))
+    terms = {"label": "sold", "categories": {"colour": ["blue", "red"]}, "missing": "drop", "weight": "weight"}
+    found = engine.learn(table, **terms)
+    assert isinstance(engine.partitions(table), Runs)
+    assert_same(found, Spark(engine.session, direct=False).learn(table, **terms))
+    kept = np.arange(len(X)) % 7 != 0
+    stacked = np.column_stack([X[:, 0], X[:, 2], words == "blue", words == "red"])[kept]
+    expected = ms.learn(stacked, labels[kept], y[kept] + 1.0)
+    np.testing.assert_array_equal(found.counts, expected.counts)
+    np.testing.assert_allclose(found.about(expected.anchor).grams, expected.grams, rtol=1e-9, atol=1e-9)
+    with pytest.raises(DataError, match=r"part\d.parquet.*size"):
+        engine.learn(table, **terms | {"missing": "error"})
+
+
+def written(table, how, folder):
+    getattr(table.write, how)(str(folder))
+    return folder
+
+
+PLAIN = {
+    "all of it": lambda table, _: table,
+    "some columns": lambda table, _: table.select("y", "x3", "x0", "x1", "x2"),
+    "a view": lambda table, _: table.createOrReplaceTempView("plain") or table.sparkSession.sql("select * from plain"),
+    "an alias of the whole": lambda table, _: table.alias("t").select("t.x0", "t.x1", "t.x2", "t.x3", "t.y"),
+    "twice the same files": lambda table, folder: table.sparkSession.read.parquet(str(folder), str(folder)),
+    "a pattern": lambda table, folder: table.sparkSession.read.parquet(f"{folder}/part[0-3].parquet"),
+    "a filter of names": lambda table, folder: table.sparkSession.read.parquet(str(folder), pathGlobFilter="*[135].p*"),
+    "merged": lambda table, folder: table.sparkSession.read.parquet(str(folder), mergeSchema=True),
+    "its own schema": lambda table, folder: table.sparkSession.read.schema(table.schema).parquet(str(folder)),
+}
+
+OTHER = {
+    "a filter": lambda table, _: table.where("x0 > 0"),
+    "an expression": lambda table, _: table.withColumn("x0", table.x0 * 2),
+    "swapped names": lambda table, _: table.selectExpr("x1 as x0", "x0 as x1", "x2", "x3", "y"),
+    "a union": lambda table, _: table.union(table),
+    "a limit": lambda table, _: table.limit(10_000),
+    "a sample": lambda table, _: table.sample(0.5, seed=1),
+    "distinct rows": lambda table, _: table.distinct(),
+    "a cast": lambda table, _: table.withColumn("y", table.y.cast("int")),
+    "a view with a filter": lambda table, _: (
+        table.where("x1 < 0").createOrReplaceTempView("some") or table.sparkSession.table("some").select(*NAMES, "y")
+    ),
+    "rows in memory": lambda table, _: table.sparkSession.createDataFrame(table.collect()),
+    "json": lambda table, folder: table.sparkSession.read.json(str(written(table, "json", folder.with_name("json")))),
+    "csv": lambda table, folder: table.sparkSession.read.schema(
+        "x0 double, x1 double, x2 double, x3 double, y long"
+    ).csv(str(written(table.select(*NAMES, "y"), "csv", folder.with_name("csv")))),
+    "folders of values": lambda table, folder: table.sparkSession.read.parquet(
+        str(written(table, "parquet", folder.with_name("at") / "y=1"))[: -len("/y=1")]
+    ),
+    "damage ignored": lambda table, folder: table.sparkSession.read.option("ignoreCorruptFiles", True).parquet(
+        str(folder)
+    ),
+}
+
+
+@pytest.mark.parametrize("case", [*PLAIN, *OTHER])
+def test_only_what_is_nothing_but_files_is_read_without_spark(engine, table, folder, case):
+    chosen = (PLAIN | OTHER)[case](table, folder)
+    rows = np.array(chosen.select(*NAMES, "y").collect())
+    assert isinstance(engine.partitions(engine.narrowed(chosen, [*NAMES, "y"])), Runs) == (case in PLAIN)
+    found = engine.learn(chosen, label="y", features=NAMES)
+    assert_same(found, ms.learn(rows[:, :4], rows[:, 4].astype(int), feature_names=NAMES))
+
+
+def test_what_is_cached_is_not_read_again(engine, table):
+    whole = engine.session.read.parquet(table.inputFiles()[0])
+    assert plain_files(whole) is not None
+    whole.cache()
+    assert plain_files(whole) is None
+    assert plain_files(whole.select("x0", "y")) is None
+    whole.unpersist()
+    assert plain_files(whole.select("x0", "y")) is not None
+
+
+def test_columns_of_other_types_and_letters_are_left_to_spark(engine, rows, tmp_path):
+    X, y = rows
+    narrow = pa.table({"x": X[:, 0].astype(np.float32), "n": y.astype(np.int32), "list": X[:, :2].tolist()})
+    pq.write_table(narrow, tmp_path / "narrow.parquet")
+    table = engine.session.read.schema("x double, n long").parquet(str(tmp_path))
+    assert plain_files(table) is None
+    expected = ms.learn(X[:, :1].astype(np.float32).astype(float), y, feature_names=["x"])
+    assert_same(engine.learn(table, label="n", features=["x"]), expected)
+    table = engine.session.read.parquet(str(tmp_path))
+    assert plain_files(table.select("x", "n")) is not None
+    assert plain_files(table.select("X", "n")) is None
+    assert plain_files(table.select("list", "n")) is None
+    assert plain_files(engine.session.read.schema("x float, n int, more int").parquet(str(tmp_path))) is None
+    for setting in ("ignoreCorruptFiles", "ignoreMissingFiles"):
+        engine.session.conf.set(f"spark.sql.files.{setting}", "true")
+        assert plain_files(table.select("x", "n")) is None
+        engine.session.conf.unset(f"spark.sql.files.{setting}")
+
+
+def test_files_that_differ_are_read_as_spark_reads_them_or_named(engine, tmp_path):
+    X = np.arange(40.0).reshape(20, 2)
+    first = {"x": X[:, 0], "z": X[:, 1], "y": np.arange(20) % 2}
+    others = {
+        "a": {"x": X[:, 0].astype(np.float32), "y": first["y"]},
+        "b": {"x": X[:, 0], "Z": X[:, 1], "y": first["y"]},
+    }
+    others["c"] = {"x": X[:, 0].astype(str), "y": first["y"]}
+    for name, columns in {"first": first, **others}.items():
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    read = engine.session.read.schema("x double, z double, y long")
+    tables = {name: read.parquet(f"{tmp_path}/first.parquet", f"{tmp_path}/{name}.parquet") for name in others}
+    assert all(isinstance(engine.partitions(table), Runs) for table in tables.values())
+    by_spark = Spark(engine.session, direct=False)
+    found = engine.learn(tables["a"], label="y", missing="drop")
+    assert found.rows.tolist() == [10, 10]
+    assert_same(found, by_spark.learn(tables["a"], label="y", missing="drop"))
+    assert_same(
+        engine.learn(tables["a"], label="y", features=["x"]), by_spark.learn(tables["a"], label="y", features=["x"])
+    )
+    with pytest.raises(DataError, match=r"b.parquet has no column 'z' but in other letters.*direct=False"):
+        engine.learn(tables["b"], label="y")
+    assert by_spark.learn(tables["b"], label="y").rows.tolist() == [20, 20]
+    with pytest.raises(DataError, match=r"c.parquet has column 'x' as string, not double"):
+        engine.learn(tables["c"], label="y", missing="drop")
+
+
+def test_files_of_any_name_are_found(engine, rows, tmp_path):
+    X, y = rows
+    for part, name in enumerate(["a b", "50%", "%20", "ü 日", "q?#&=;+", "x[1]{2}"]):
+        mine = slice(100 * part, 100 * (part + 1))
+        pq.write_table(samples.table(X[mine], y[mine]), tmp_path / f"{name}.parquet")
+    table = engine.session.read.parquet(str(tmp_path))
+    found = plain_files(table)
+    assert found is not None
+    assert sorted(found[0]) == sorted(str(path) for path in tmp_path.iterdir())
+    assert_same(engine.learn(table, label="y"), ms.learn(X, y, feature_names=NAMES))
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
+def test_a_file_that_cannot_be_read_is_named(engine, rows, tmp_path, damage):
+    X, y = rows
+    for part in range(3):
+        pq.write_table(samples.table(X, y), tmp_path / f"part{part}.parquet", write_page_checksum=True)
+    table = engine.session.read.parquet(str(tmp_path))
+    files, schema = plain_files(table)
+    runs, last = Runs(files, schema, 3), Path(files[-1])
+    content = last.read_bytes()
+    if damage == "gone":
+        last.unlink()
+    else:
+        last.write_bytes(content[:-9] if damage == "cut" else content[:100] + b"damaged" + content[107:])
+    with pytest.raises(DataError, match=rf"{last} cannot be read"):
+        engine.merge(lambda run: (sum(batch.num_rows for batch in run),), runs, union())
+    with pytest.raises((DataError, EngineError), match=last.name):
+        engine.learn(table, label="y")
+
+
+def test_files_are_dealt_out_evenly_and_each_row_is_read_once(tmp_path):
+    numbers = iter(range(10**6))
+    files = []
+    for part, count in enumerate([5000, 0, *[20] * 50, 3000, 1]):
+        table = pa.table({"x": [float(next(numbers)) for _ in range(count)]}, pa.schema([("x", pa.float64())]))
+        pq.write_table(
+            table, tmp_path / f"{part}.parquet", row_group_size=100, compression="none", use_dictionary=False
+        )
+        files.append(str(tmp_path / f"{part}.parquet"))
+    for most in (1, 2, 8, 1000):
+        runs = Runs(files, table.schema, most)
+        read = [[value for batch in run for value in batch.column("x").to_pylist()] for run in runs]
+        assert sorted(value for values in read for value in values) == list(range(9001))
+        assert len(runs) <= most
+        if most == 8:
+            assert len(runs) == 8
+            assert max(map(len, read)) < 2 * sum(map(len, read)) / 8
+    assert "and" in Runs(files, table.schema, 2).names[0]
+
+
 def test_errors_that_cannot_travel_are_told_of(engine):
     def work(task):
         class OddError(Exception):
@@ -267,10 +453,8 @@ def test_large_results_travel_in_chunks_and_are_joined_at_the_workers(engine):
     assert engine.traffic.total - before.total > 2 * size
 
 
-@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")  # of the mapInArrow of the test itself
-def test_a_lost_worker_does_no_harm(engine, tmp_path, rows):
-    """Also where its task has sent nothing yet, and where a table is learned."""
-    X, y = rows
+def test_a_lost_worker_does_no_harm(engine, tmp_path):
+    """Also where its task has sent nothing yet."""
 
     def work(task):
         mark = tmp_path / f"task{task}"
@@ -282,34 +466,30 @@ def test_a_lost_worker_does_no_harm(engine, tmp_path, rows):
     assert engine.merge(work, range(8), union()) == tuple(range(8))
     assert (tmp_path / "task1").exists()
 
-    table = made(engine, (*X.T.tolist(), y.tolist()), [*NAMES, "y"], 4)
-    slow = table.mapInArrow(_slowly(tmp_path), table.schema)
-    killer = threading.Thread(target=_kill_first, args=(tmp_path,))
-    killer.start()
-    found = engine.learn(slow, label="y")
-    killer.join()
-    assert (tmp_path / "killed").exists()
+
+@pytest.mark.parametrize("direct", [True, False], ids=["by files", "by mapInArrow"])
+def test_a_worker_that_is_killed_while_it_learns_from_a_table_does_no_harm(engine, table, rows, tmp_path, direct):
+    X, y = rows
+    chosen = engine.narrowed(table, [*NAMES, "y"])
+    columns = Columns.of(engine.schema(chosen), "y")
+    terms = LearningTerms.of(ms.features.Identity(), True, {}, None, ms.engines.Threads(1), None)
+
+    def learn(content):
+        def batches():
+            for count, batch in enumerate(content):
+                yield batch.slice(0, 40)
+                if count == 0 and not (tmp_path / "killed").exists():
+                    (tmp_path / "killed").write_text(str(os.getpid()))
+                    os.kill(os.getpid(), signal.SIGKILL)
+                yield batch.slice(40)
+
+        return learn_scan(columns.scan(batches(), "a partition"), terms)
+
+    parts = Spark(engine.session, direct=direct).partitions(chosen)
+    assert isinstance(parts, Runs) == direct
+    found = engine.merge(learn, parts, Gathering(terms.features)).knowledge
+    assert not Path("/proc", (tmp_path / "killed").read_text()).exists()
     assert_same(found, ms.learn(X, y, feature_names=NAMES))
-
-
-def _slowly(folder):
-    def slowly(batches):
-        (folder / f"worker{os.getpid()}").touch()
-        for batch in batches:
-            time.sleep(1)
-            yield batch
-
-    return slowly
-
-
-def _kill_first(folder):
-    """Kill the first Python worker of which there is a sign."""
-    for _ in range(600):
-        for sign in folder.glob("worker*"):
-            os.kill(int(sign.name.removeprefix("worker")), signal.SIGKILL)
-            (folder / "killed").touch()
-            return
-        time.sleep(0.05)
 
 
 def test_work_that_fails_again_and_again_is_given_up(engine):

@@ -21,8 +21,8 @@ def running(name: str, workers: int | None, address: str | None, local: bool) ->
         try:
             if engine.collective and workers not in (None, engine.workers):
                 raise ParameterError(
-                    f"{workers} workers are asked for, but there are {engine.workers} ranks: start them with "
-                    f"mpiexec -n {workers}."
+                    f"{workers} workers are asked for, but the number of ranks is {engine.workers}: start them "
+                    f"with mpiexec -n {workers}."
                 )
             yield engine
         except MergeSVMError:

@@ -26,6 +26,11 @@ def as_rows(X: Any, *, empty: bool = False) -> Rows:
     """
     if isinstance(X, Rows):
         return X
+    if hasattr(X, "map_partitions") and hasattr(X, "columns"):
+        raise DataError(
+            "X is a table in partitions that lie elsewhere. Fetch it first, as with X.compute(), or take one partition "
+            "after another, as with X.map_partitions(model.predict)."
+        )
     if sparse.issparse(X):
         _check_kind(X.dtype)
         if X.ndim != 2:

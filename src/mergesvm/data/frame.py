@@ -15,7 +15,7 @@ from mergesvm.data.paths import File
 from mergesvm.data.reader import Layout, Terms
 from mergesvm.data.rows import spans
 from mergesvm.data.scan import Scan, terms_of
-from mergesvm.data.schema import Schema
+from mergesvm.data.schema import Schema, ordered_words
 from mergesvm.data.tabular import TableReader
 from mergesvm.errors import DataError
 
@@ -102,11 +102,11 @@ class Columns:
         terms, expected = terms_of(label, like=like, **wishes)
         if isinstance(terms.categories, str):
             raise DataError("Values of a table on a cluster are not looked up: declare categories={column: [...]}.")
-        layout = expected
+        layout, reader = expected, PartitionReader("the table", terms, schema)
         if layout is None or layout.names is None:
-            reader = PartitionReader("the table", terms, schema)
-            told = {column: tuple(sorted(values, key=str)) for column, values in reader.vocabulary().items()}
+            told = {column: ordered_words(values) for column, values in reader.vocabulary().items()}
             layout = reader.layout(dict(terms.categories) | told)
+        reader.check_columns(layout)
         return cls(schema, terms, layout, batch_rows)
 
     @property

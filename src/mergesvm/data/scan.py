@@ -15,6 +15,7 @@ from mergesvm.data.parted import PartedReader
 from mergesvm.data.paths import File, Paths, find_files
 from mergesvm.data.prefetch import prefetched
 from mergesvm.data.reader import Layout, Reader, Slice, Terms, reader_for
+from mergesvm.data.schema import ordered_words
 from mergesvm.errors import DataError, ParameterError
 
 BATCH_BYTES = 32 * 2**20
@@ -260,7 +261,7 @@ class Scan:
         declared = self.readers[0].terms.categories
         categories = {} if isinstance(declared, str) else dict(declared)
         for column, values in found.items():
-            categories[column] = tuple(sorted(values, key=lambda value: (str(type(value)), value)))
+            categories[column] = ordered_words(values)
         if isinstance(self.readers[0].terms.width, int) or self.readers[0].n_rows() is not None:
             return self.readers[0].layout(categories)
         # Of sparse text the widest file counts; tables are alike, or it is said when they are read.
@@ -289,10 +290,10 @@ class Scan:
         """About how many bytes of files are read."""
         return sum(reader.size for reader in self.readers)
 
-    def parts(self, count: int) -> list[Scan]:
+    def parts(self, count: int, *, whole: bool = False) -> list[Scan]:
         """At most so many scans of about the same size, which together read what this one reads.
 
-        Large files are cut, where their format allows it; small ones are read together.
+        Large files are cut, where their format allows it, unless they are to stay whole; small ones are read together.
 
         >>> import mergesvm as ms, numpy as np, pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -304,7 +305,7 @@ class Scan:
         most = max(LEAST_BYTES, self.size // (count * GRAINS))
         pieces: list[Reader] = []
         for reader in self.readers:
-            pieces += reader.cut(most) if count > 1 and reader.size > most else [reader]
+            pieces += reader.cut(most) if count > 1 and reader.size > most and not whole else [reader]
         parts: dict[int, list[Reader]] = {}
         for piece, owner in zip(pieces, _owners([piece.size for piece in pieces], count), strict=True):
             _append(parts.setdefault(owner, []), piece)

@@ -92,6 +92,15 @@ class Schema:
         return rows
 
 
+def ordered_words(values: Iterable[Label]) -> tuple[Label, ...]:
+    """Values found in a column in the order in which they become features.
+
+    >>> ordered_words({10, 2})
+    (2, 10)
+    """
+    return tuple(sorted(values, key=lambda value: (str(type(value)), value)))
+
+
 def _vocabulary(column: str, values: Iterable[Label]) -> tuple[Label, ...]:
     words = tuple(values) if not isinstance(values, str) else ()
     if not words or len({_word(word) for word in words}) < len(words):

@@ -79,17 +79,23 @@ class TableReader(Reader):
         """The rows of the file, with their features encoded as the layout says."""
         assert layout.names is not None
         schema, terms = Schema(layout.names, layout.categories), self.terms
-        fields = self._fields()
         used = [*schema.columns, *(name for name in (terms.label, terms.weight) if name is not None)]
-        wanted = list(dict.fromkeys([*used, *terms.keep]))
-        for name in wanted:
-            self._check_column(name, fields)
+        wanted = self.check_columns(layout)
         within = [name for name in wanted if name not in self.file.partition]
         first = self.first_row
         with self.reading():
             for table, share in self.tables(within, rows):
                 yield self._slice(self._with_partition(table), schema, used, first, share)
                 first += table.num_rows
+
+    def check_columns(self, layout: Layout) -> list[str]:
+        """The columns that are read; an error if one is not there."""
+        columns = Schema(layout.names or (), layout.categories).columns
+        apart = (name for name in (self.terms.label, self.terms.weight) if name is not None)
+        wanted, fields = list(dict.fromkeys([*columns, *apart, *self.terms.keep])), self._fields()
+        for name in wanted:
+            self._check_column(name, fields)
+        return wanted
 
     def _slice(self, table: Any, schema: Schema, used: list[str], first: int, share: float) -> Slice:
         terms, name, total, kept = self.terms, self.file.name, table.num_rows, None

@@ -60,7 +60,7 @@ class Dask(Engine):
         if workers is not None and workers != -1 and (not isinstance(workers, Integral) or workers < 1):
             raise ParameterError(f"The number of workers must be positive, None or -1 (one a core), not {workers!r}.")
         self._to_start = cpu_count() if workers in (None, -1) else int(workers or 0)
-        self._owned = client is None
+        self._owned, self._closed = client is None, False
         self._client: Any = None
         self._closer: weakref.finalize[..., Any] | None = None
         if client is not None:
@@ -89,18 +89,32 @@ class Dask(Engine):
     def client(self) -> Any:
         """The client of the cluster; one is started where none was given."""
         if self._client is None:
+            import dask
             from distributed import Client, LocalCluster
 
-            cluster = LocalCluster(  # type: ignore[no-untyped-call, unused-ignore]
+            if self._closed:
+                raise EngineError("This engine is closed.")
+            # Workers would look a hundred times a second what they are doing, for a dashboard that nobody watches.
+            with dask.config.set({"distributed.worker.profile.enabled": False}):
+                cluster = self._started(LocalCluster)
+            self._client = Client(cluster, timeout=ANSWER_SECONDS, set_as_default=False, direct_to_workers=True)
+            self._closer = weakref.finalize(self, _close, self._client, cluster)
+        return self._client
+
+    def _started(self, kind: Any) -> Any:
+        try:
+            return kind(
                 n_workers=self._to_start,
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address="127.0.0.1:0",  # any port: the usual one may be taken
                 silence_logs=logging.CRITICAL,
             )
-            self._client = Client(cluster, timeout=ANSWER_SECONDS, set_as_default=False, direct_to_workers=True)
-            self._closer = weakref.finalize(self, _close, self._client, cluster)
-        return self._client
+        except RuntimeError as error:
+            raise EngineError(
+                f"Dask could not start its workers ({error}). Is the work of this script below "
+                f'if __name__ == "__main__": as it has to be where processes are started?'
+            ) from error
 
     @property
     def workers(self) -> int:
@@ -108,7 +122,7 @@ class Dask(Engine):
         return max(1, sum(self._threads().values()))
 
     def _threads(self) -> dict[str, int]:
-        if not self._owned and self._client is None:
+        if self._closed:
             raise EngineError("This engine is closed.")
         with watched():
             threads: dict[str, int] = self.client.nthreads()
@@ -176,7 +190,8 @@ class Dask(Engine):
 
     def narrowed(self, table: Any, columns: Sequence[str]) -> Any:
         """The same table with these columns only: Dask does not read the others."""
-        return table[list(columns)]
+        as_text = {str(column): column for column in table.columns}
+        return table[[as_text[column] for column in columns]]
 
     def partitions(self, rows: Any) -> Sequence[Any]:
         """The partitions of a collection, not yet computed; those of a tuple side by side."""
@@ -195,6 +210,7 @@ class Dask(Engine):
         if self._closer is not None:
             self._closer()
         self._client = self._closer = None
+        self._closed = True
 
     def __repr__(self) -> str:
         if self._client is None:

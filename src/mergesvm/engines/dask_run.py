@@ -17,6 +17,8 @@ from mergesvm.errors import EngineError
 HELD = 4
 """So many results of a worker are joined there as soon as it has them."""
 
+ENDED = ("finished", "error", "cancelled")
+
 CHECK_SECONDS = 1.0
 """How often to look whether there are workers at all, while nothing happens."""
 
@@ -151,12 +153,21 @@ class Run:
     def _finished(self, futures: Sequence[Any]) -> Iterator[int]:
         """Which of the futures has come to its end, one after another."""
         arrived: SimpleQueue[int] = SimpleQueue()
-        for index, future in enumerate(futures):
-            future.add_done_callback(lambda _, index=index: arrived.put(index))
-        for _ in futures:
+
+        def watch(index: int) -> None:
+            futures[index].add_done_callback(lambda _: arrived.put(index))
+
+        for index in range(len(futures)):
+            watch(index)
+        left = len(futures)
+        while left:
             index = self._next(arrived)
+            if futures[index].status not in ENDED:  # its worker has died meanwhile, and it is done again
+                watch(index)
+                continue
             if futures[index].status != "finished":
                 self._fail(futures[index])
+            left -= 1
             yield index
 
     def _next(self, arrived: SimpleQueue[int]) -> int:

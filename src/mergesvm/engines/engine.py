@@ -38,11 +38,14 @@ class Engine(ABC):
         with the same tasks, and all get the results.
     local : bool
         Whether files that are named are each worker's own, and not dealt out; only where the engine is collective.
+    root : int or None
+        The only worker that gets what is merged; None for all. Only where the engine is collective.
     """
 
     embedded: ClassVar[bool] = False
     collective: ClassVar[bool] = False
     local: bool = False
+    root: int | None = None
 
     def __init__(self) -> None:
         self.traffic = Traffic()
@@ -130,6 +133,11 @@ class Engine(ABC):
         return True
 
     @property
+    def rank(self) -> int:
+        """The number of this process, where there are many that run the same program."""
+        return 0
+
+    @property
     def receives(self) -> bool:
         """Whether this process gets the results, where there are many that run the same program."""
         return True
@@ -167,6 +175,10 @@ class Engine(ABC):
         # scikit-learn's clone copies parameters, but workers are not to be doubled.
         return self
 
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        # Workers do not travel: an estimator that is pickled with its engine comes back without one.
+        return _no_engine, ()
+
 
 class Units(ABC, Generic[State]):
     """Objects that live at the workers."""
@@ -187,6 +199,10 @@ class Units(ABC, Generic[State]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _no_engine() -> None:
+    return None
 
 
 _teacher: list[Callable[..., Any]] = []

@@ -102,8 +102,8 @@ class MPI(Engine):
             for index in mine:
                 attempt.index = index
                 attempt.results.append(work(index))
+            work.finish()
         shares = self._exchange(attempt)
-        work.finish()
         return [shares[index % self.workers][index // self.workers] for index in range(len(tasks))]
 
     def merge(
@@ -126,8 +126,8 @@ class MPI(Engine):
                 held = [*held, work(index)]
                 held = [join(held)] if len(held) > 1 else held
             attempt.results = [join.describe(held[0]) if isinstance(join, Addition) else None] if held else []
+            work.finish()
         found = self._exchange(attempt)
-        work.finish()
         ranks = [rank for rank, share in enumerate(found) if share]
         if not ranks:
             return None

@@ -9,7 +9,9 @@ from typing import Any, NoReturn, TypeVar
 
 from mergesvm.engines.engine import Done, Engine
 from mergesvm.engines.joining import Join
+from mergesvm.engines.spark_files import Runs
 from mergesvm.engines.spark_job import Job
+from mergesvm.engines.spark_plain import plain_files
 from mergesvm.engines.spark_session import as_session
 from mergesvm.engines.spark_tables import Partitions, is_table, selected, table_schema
 from mergesvm.errors import EngineError, ParameterError
@@ -19,9 +21,16 @@ Result = TypeVar("Result")
 MOST_PARTITIONS = 8
 """Of a table with more partitions than this for each worker, several are read as one: then fewer results travel."""
 
+FILE_TASKS = 4
+"""Files are read in so many tasks for each worker: the smaller they are, the less is lost where one is slow or dies."""
+
 
 class Spark(Engine):
     """The engine of Spark. Data frames and files are learned where the workers are; only results travel.
+
+    A data frame that is nothing but Parquet files of this machine, or of a disk that all share, and columns of numbers
+    and texts as they are there, is read by the workers' Python itself, which is several times as fast. Any other goes
+    by ``mapInArrow``: one with a filter, an expression, a join or a cache, of another source, with vectors.
 
     A task that is lost in the middle, be it with its worker, is done again. Spark 4 needs Java 17 or newer.
 
@@ -33,6 +42,8 @@ class Spark(Engine):
         :meth:`close`, or a ``with`` block, or the program.
     workers : int, optional
         How many tasks run at one time: by default, one a core.
+    direct : bool
+        Whether workers read Parquet files themselves. Not to, where Spark can read them but its Python cannot.
 
     Attributes
     ----------
@@ -46,11 +57,12 @@ class Spark(Engine):
     ...     knowledge = engine.learn(table, label="sold", features=["size", "price"])
     """
 
-    def __init__(self, session: Any = None, *, workers: int | None = None) -> None:
+    def __init__(self, session: Any = None, *, workers: int | None = None, direct: bool = True) -> None:
         super().__init__()
         if workers is not None and workers != -1 and (not isinstance(workers, Integral) or workers < 1):
             raise ParameterError(f"The number of workers must be positive, None or -1 (one a core), not {workers!r}.")
         self.session, self._owned = as_session(session, None if workers in (None, -1) else int(workers or 0))
+        self.direct = direct
         self._master = self.session.sparkContext.master
         if self._owned:
             atexit.register(self.close)
@@ -97,6 +109,8 @@ class Spark(Engine):
         """Apply a function to every task, or partition of a table, and join the results in a tree at the workers."""
         if not isinstance(tasks, Partitions) and not len(tasks):
             return None
+        if names is None and isinstance(tasks, Runs):
+            names = tasks.names
         most = MOST_PARTITIONS * self.workers
         with Job(self._context, function, given, join, names) as job:
 
@@ -126,8 +140,9 @@ class Spark(Engine):
         return selected(table, columns)
 
     def partitions(self, rows: Any) -> Sequence[Any]:
-        """The partitions of a data frame, which only Spark can count; its vectors become arrays there."""
-        return Partitions(rows)
+        """The partitions of a data frame, which only Spark can count, or runs of files if it is nothing else."""
+        plain = plain_files(rows) if self.direct and is_table(rows) else None
+        return Partitions(rows) if plain is None else Runs(*plain, FILE_TASKS * self.workers)
 
     def schema(self, table: Any) -> Any:
         """The columns of a data frame as an Arrow schema; vectors and arrays are lists of fixed size."""

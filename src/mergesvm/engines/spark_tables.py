@@ -77,11 +77,11 @@ def table_schema(table: Any) -> Any:
             inner = pa.float64() if _is_vector(field.dataType) else to_arrow_type(field.dataType.elementType)
             fields.append(pa.field(field.name, pa.list_(inner, sizes[field.name])))
         else:
-            fields.append(pa.field(field.name, _arrow_type(field.dataType)))
+            fields.append(pa.field(field.name, arrow_type(field.dataType)))
     return pa.schema(fields)
 
 
-def _arrow_type(kind: Any) -> Any:
+def arrow_type(kind: Any) -> Any:
     """The type of a column; one that Arrow does not know is opaque, and so not learned from."""
     import pyarrow as pa
     from pyspark.errors import PySparkException

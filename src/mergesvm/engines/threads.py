@@ -112,13 +112,12 @@ class Threads(Engine):
         counter = _Counter(len(tasks), done)
 
         def fold(mine: range) -> Result:
-            total = None
+            held: list[Result] = []
             for index in mine:
-                result = self._alone.map(function, [tasks[index]], given=given, names=names and [names[index]])[0]
-                total = result if total is None else join([total, result])
+                held += self._alone.map(function, [tasks[index]], given=given, names=names and [names[index]])
+                held = [join(held)] if len(held) > 1 else held
                 counter.count()
-            assert total is not None
-            return total
+            return held[0]
 
         count = min(self.workers, len(tasks))
         folded = self.map(fold, [range(first, len(tasks), count) for first in range(count)])
@@ -151,6 +150,9 @@ class Threads(Engine):
                 _limiting -= 1
                 if _limiting == 0:
                     _limit.restore_original_limits()
+
+    def __reduce__(self) -> tuple[type[Threads], tuple[int]]:
+        return Threads, (self.workers,)
 
     def __repr__(self) -> str:
         return f"Threads({self.workers})"

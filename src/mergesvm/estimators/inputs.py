@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mergesvm.data import Rows, as_rows
-from mergesvm.engines.engine import Engine, is_collection
+from mergesvm.engines.choosing import placed
 from mergesvm.features import FeatureMap, as_map
+from mergesvm.knowledge.learn import agreed
 
 INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 
@@ -31,29 +33,40 @@ def input_kept_on_failure(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
-def rows_to_learn(estimator: BaseEstimator, X: Any, y: Any, reset: bool, engine: Any = None) -> tuple[Any, Any]:
+def rows_to_learn(
+    estimator: BaseEstimator, X: Any, y: Any, reset: bool, engine: Any = None, *, own: bool = False
+) -> tuple[Any, Any]:
     """Rows and labels to learn from; only names and width are checked, values where they are learned.
 
-    Collections that lie on the workers of an engine stay what they are. Where each rank has its own rows, one may have
-    none, and what is wrong at one of them is said by all.
+    Collections that lie on the workers of the engine stay what they are. Where many ranks run the same program, what is
+    wrong at one of them is said by all; where each has its ``own`` rows, one may have none.
     """
-    if isinstance(engine, Engine) and engine.collective:
-        return engine.together(lambda: _rows_to_learn(estimator, X, y, reset, empty=True))
-    return _rows_to_learn(estimator, X, y, reset)
+    spread = placed(engine)[1]
+    if spread is None:
+        return _rows_to_learn(estimator, X, y, reset)
+    if own and spread.holds(X):
+        # Of a table only its columns are looked at, which an empty table of the same kind tells.
+        validate_data(
+            estimator, getattr(X, "_meta", X) if hasattr(X, "columns") else X, reset=reset, skip_check_array=True
+        )
+        return X, y
+    return spread.together(lambda: _rows_to_learn(estimator, X, y, reset, empty=own and spread.collective))
 
 
 def _rows_to_learn(estimator: BaseEstimator, X: Any, y: Any, reset: bool, empty: bool = False) -> tuple[Any, Any]:
-    if is_collection(X):
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        if reset and hasattr(X, "columns"):
-            estimator.feature_names_in_ = np.array(list(X.columns), dtype=object)
-        return X, y
     rows = as_rows(X, empty=empty)
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", None)
     rows.names = None if names is None else tuple(names)  # what scikit-learn takes for names counts
     labels = column_or_1d(y, warn=True, dtype=None) if getattr(y, "ndim", 1) == 2 else y
     return rows, labels
+
+
+def frozen_map_of(mapping: FeatureMap, rows: Any, labels: Any, engine: Any) -> FeatureMap:
+    """The map frozen on these rows, by one rank for all; collections leave it as it is."""
+    if not isinstance(rows, Rows):
+        return mapping
+    return agreed(placed(engine)[1], partial(mapping.freeze, rows, labels), rows)
 
 
 def rows_to_predict(estimator: BaseEstimator, X: Any) -> Rows:

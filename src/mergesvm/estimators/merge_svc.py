@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,13 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from mergesvm.data import Rows
 from mergesvm.data.labels import Label
-from mergesvm.engines.choosing import placed
 from mergesvm.engines.engine import Engine
 from mergesvm.errors import FormError, ParameterError
 from mergesvm.estimators.face import Face
-from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_learn
+from mergesvm.estimators.inputs import frozen_map_of, input_kept_on_failure, map_of, rows_to_learn
 from mergesvm.features import FeatureMap
 from mergesvm.knowledge import Knowledge, learn
 from mergesvm.models import LinearModel, PairwiseModel, check_terms, solve
@@ -213,16 +210,15 @@ class MergeSVC(Face):
         return self.knowledge_.classes
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Knowledge:
-        rows, labels = rows_to_learn(self, X, y, reset, self.engine)
+        if self.engine is not None and getattr(self.engine, "root", None) is not None:
+            raise ParameterError(f"A MergeSVC is fitted at all ranks: give it {type(self.engine).__name__}(root=None).")
+        rows, labels = rows_to_learn(self, X, y, reset, self.engine, own=True)
         knowledge = None if reset else self.knowledge_
         if knowledge is not None:
             features = knowledge.features
         else:
-            features = map_of(self.features, self.n_features, self.random_state)
-            if isinstance(rows, Rows):
-                freeze = partial(features.freeze, rows, labels)
-                spread = placed(self.engine)[1]
-                features = freeze() if spread is None else spread.once(freeze)
+            mapping = map_of(self.features, self.n_features, self.random_state)
+            features = frozen_map_of(mapping, rows, labels, self.engine)
         return learn(
             rows,
             labels,

@@ -11,13 +11,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data import Batch
+from mergesvm.engines.choosing import placed
 from mergesvm.engines.engine import Engine
 from mergesvm.errors import FormError, ParameterError
 from mergesvm.estimators.face import Face
-from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_learn
+from mergesvm.estimators.inputs import frozen_map_of, input_kept_on_failure, map_of, rows_to_learn
 from mergesvm.features import FeatureMap
 from mergesvm.models import LinearModel, PairwiseModel, Planes
-from mergesvm.models.pegasos import Pegasos, train_pegasos
+from mergesvm.models.pegasos import Pegasos, check_same_rows, train_pegasos
 from mergesvm.models.pegasos_terms import PegasosTerms
 from mergesvm.solvers.schedule import LEAST, MOST, Schedule
 
@@ -155,10 +156,11 @@ class PegasosSVC(Face):
         """
         with input_kept_on_failure(self):
             terms = self._terms().check()
-            rows, labels = rows_to_learn(self, X, y, reset=True)
-            features = map_of(self.features, self.n_features, self.random_state).freeze(rows, labels)
+            batch = self._batch(X, y, reset=True)
+            mapping = map_of(self.features, self.n_features, self.random_state)
+            features = frozen_map_of(mapping, batch.rows, y, self.engine)
             self._learned = train_pegasos(
-                Batch.of(rows, labels),
+                batch,
                 features,
                 terms,
                 seed=self._seed(),
@@ -179,8 +181,7 @@ class PegasosSVC(Face):
             return self.fit(X, y)
         with input_kept_on_failure(self):
             terms = self._terms().check()
-            rows, labels = rows_to_learn(self, X, y, reset=before is None)
-            batch = Batch.of(rows, labels)
+            batch = self._batch(X, y, reset=before is None)
             allowed = list(batch.labels.classes if classes is None else classes)
             strangers = [label for label in batch.labels.classes if label not in allowed]
             if strangers:
@@ -190,6 +191,16 @@ class PegasosSVC(Face):
             features = before.signature.features
             self._learned = train_pegasos(batch, features, terms, before=before, engine=self.engine, n_jobs=self.n_jobs)
             return self
+
+    def _batch(self, X: Any, y: Any, reset: bool) -> Batch:
+        spread = placed(self.engine)[1]
+        rows, labels = rows_to_learn(self, X, y, reset, self.engine)
+        if spread is None:
+            return Batch.of(rows, labels)
+        batch = spread.together(lambda: Batch.of(rows, labels))
+        if spread.collective:
+            check_same_rows(batch, spread)
+        return batch
 
     def forget(self, X: Any, y: Any = None) -> NoReturn:  # noqa: ARG002
         """Raises an error: of the hinge loss no sums are kept from which rows could be taken back."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
 from mergesvm.engines.joining import Addition, Block
+from mergesvm.errors import DataError
 from mergesvm.features import Identity
 from mergesvm.knowledge.algebra import merge, reanchor, settled
 from mergesvm.knowledge.knowledge import Knowledge
@@ -36,6 +37,12 @@ class Harvest:
     knowledge: Knowledge | None
     counts: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
+
+    def nothing(self) -> DataError:
+        """The error for a harvest without knowledge."""
+        where = f" in {next(iter(self.counts))}" if self.counts else ""
+        what = "all rows have missing values" if self.dropped else "there are no rows"
+        return DataError(f"There is nothing to learn{where}: {what}.")
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,7 @@ class Gathering(Addition[Harvest]):
         joined = self([Harvest(None, counts, dropped) for _, counts, dropped in descriptions])
         pieces = tuple(piece for piece, _, _ in descriptions)
         if not found:
-            return Plan(pieces, Signature(Identity(), 1), 1, np.zeros(1), (), joined.counts, joined.dropped)
+            raise joined.nothing()
         for piece in found[1:]:
             if piece.fingerprint != found[0].fingerprint:
                 raise unlike_maps(piece.saying, found[0].saying)
@@ -162,7 +169,7 @@ class Gathering(Addition[Harvest]):
         found = [piece for piece in plan.pieces if piece is not None]
         signature = replace(plan.signature, features=self.features)
         if not plan.labels:
-            return Harvest(Knowledge.zero(signature, plan.anchor) if found else None, plan.counts, plan.dropped)
+            return Harvest(Knowledge.zero(signature, plan.anchor), plan.counts, plan.dropped)
         blocks = iter(totals)
         sums, peaks = (array.copy() for array in self._first(plan, next(blocks)))
         grams = unpacked(blocks, plan.width)

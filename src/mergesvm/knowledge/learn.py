@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mergesvm.data import Batch, Layout, Scan
+from mergesvm.data import Batch, Layout, Rows, Scan
 from mergesvm.data.frame import Columns, Frame
 from mergesvm.data.labels import Label
 from mergesvm.engines.choosing import placed
 from mergesvm.engines.engine import Engine, is_collection, taught
-from mergesvm.errors import DataError, FeatureMapError, FormError, FrozenHereWarning, ParameterError
+from mergesvm.errors import FeatureMapError, FormError, FrozenHereWarning, ParameterError
 from mergesvm.features import FeatureMap, as_map
 from mergesvm.knowledge.harvest import Harvest
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.provenance import Origin, now
 from mergesvm.knowledge.spread import spread_batch, spread_collection, spread_frame, spread_scan
 from mergesvm.knowledge.stream import Progress, learn_batch, learn_scan
-from mergesvm.knowledge.terms import LearningTerms, fixed_weights
+from mergesvm.knowledge.terms import LearningTerms, fixed_weights, names_of
 
 
 def learn(
@@ -107,14 +107,13 @@ def learn(
         if isinstance(X, Frame):
             return spread_frame(X, terms, _holder(engine, X.table))
         harvest = learn_scan(X, terms, progress) if spread is None else spread_scan(X, terms, spread, progress)
-        return _sourced(harvest, X.readers[0].file.name)
+        return _sourced(harvest)
     if is_collection(X):
-        holder = _holder(engine, X)
-        return spread_collection(X, y, sample_weight, feature_names, terms_for(X), holder)
+        return spread_collection(X, y, sample_weight, feature_names, terms_for(X), _holder(engine, X))
 
     def opened() -> tuple[Batch, Layout]:
         batch = Batch.of(X, y, sample_weight, empty=spread is not None and spread.collective)
-        layout = Layout(batch.rows.width, _names(batch.rows.names, feature_names, batch.rows.width))
+        layout = Layout(batch.rows.width, names_of(batch.rows.names, feature_names, batch.rows.width))
         batch.rows.names = layout.names
         return batch, layout
 
@@ -155,7 +154,8 @@ def _holder(engine: Engine | None, rows: Any) -> Engine:
         kind = type(rows)
         raise ParameterError(
             f"Rows of type {kind.__module__}.{kind.__qualname__} do not lie with {engine or 'this process'}: "
-            f"collections of Dask are learned with mergesvm.engines.Dask, those of Spark with mergesvm.engines.Spark."
+            f"collections of Dask are learned with mergesvm.engines.Dask, those of Spark with mergesvm.engines.Spark; "
+            f"rows in memory with mergesvm.learn(X, y)."
         )
     return engine
 
@@ -170,8 +170,20 @@ def agreed_map(features: Any, X: Any, y: Any, engine: Engine | None) -> FeatureM
             f"{mapping!r} is not frozen, and rows on a cluster are not sampled for it. Freeze it on a sample first: "
             f"map.freeze(sample)."
         )
-    freeze = partial(frozen_map, mapping, X, y)
-    return freeze() if engine is None else engine.once(freeze)
+    return agreed(engine, partial(frozen_map, mapping, X, y), X)
+
+
+def agreed(engine: Engine | None, freeze: Callable[[], FeatureMap], rows: Any) -> FeatureMap:
+    """What freezing gives, which only one of many ranks does, on its own rows."""
+
+    def checked() -> FeatureMap:
+        if isinstance(rows, Rows) and not rows.n_rows:
+            raise FeatureMapError(
+                "The rank that is to freeze the map has no rows. Freeze it on a sample first, and give it to all ranks."
+            )
+        return freeze()
+
+    return checked() if engine is None else engine.once(checked)
 
 
 def frozen_map(mapping: FeatureMap, X: Any, y: Any = None) -> FeatureMap:
@@ -186,20 +198,10 @@ def frozen_map(mapping: FeatureMap, X: Any, y: Any = None) -> FeatureMap:
     return frozen
 
 
-def _sourced(harvest: Harvest, name: str) -> Knowledge:
+def _sourced(harvest: Harvest) -> Knowledge:
     """Knowledge with a note of the files that it came from."""
     if harvest.knowledge is None:
-        what = "all rows have missing values" if harvest.dropped else "there are no rows"
-        raise DataError(f"There is nothing to learn in {name}: {what}.")
+        raise harvest.nothing()
     when = now()
     origins = tuple(Origin(source, rows, when) for source, rows in harvest.counts.items())
     return replace(harvest.knowledge, provenance=origins)
-
-
-def _names(found: tuple[str, ...] | None, given: Sequence[str] | None, width: int) -> tuple[str, ...] | None:
-    if given is None:
-        return found
-    names = tuple(str(name) for name in given)
-    if len(names) != width or len(set(names)) < width:
-        raise ParameterError(f"feature_names has to be {width} different names, one a column, not {list(given)!r}.")
-    return names

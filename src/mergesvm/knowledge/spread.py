@@ -9,11 +9,11 @@ from typing import Any
 from mergesvm.data import Batch, Layout, Scan
 from mergesvm.data.frame import Columns, Frame, record_batches
 from mergesvm.engines.engine import Engine
-from mergesvm.errors import DataError
+from mergesvm.errors import CutError, DataError
 from mergesvm.knowledge.harvest import Gathering, Harvest
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.stream import Progress, learn_batch, learn_scan
-from mergesvm.knowledge.terms import LearningTerms
+from mergesvm.knowledge.terms import LearningTerms, names_of
 
 MOST_PARTS = 4
 """A worker gets at most so many parts: the smaller they are, the less is lost where one is slow or dies."""
@@ -23,9 +23,24 @@ WORTHWHILE = 64
 
 
 def spread_scan(scan: Scan, terms: LearningTerms, engine: Engine, progress: Progress | None = None) -> Harvest:
-    """Knowledge of files, dealt out to the workers by size; or, under MPI with files of its own, of each rank's."""
+    """Knowledge of files, dealt out to the workers by size; or, under MPI with files of its own, of each rank's.
+
+    If a file turns out not to be one that can be cut, all is begun again with whole files.
+    """
+    if engine.local:
+        return _spread_parts(scan, [scan], terms, engine, progress)
+    parts = engine.once(lambda: scan.parts(_part_count(scan, terms, engine)))
+    try:
+        return _spread_parts(scan, parts, terms, engine, progress)
+    except CutError:
+        parts = engine.once(lambda: scan.parts(_part_count(scan, terms, engine), whole=True))
+        return _spread_parts(scan, parts, terms, engine, progress)
+
+
+def _spread_parts(
+    scan: Scan, parts: list[Scan], terms: LearningTerms, engine: Engine, progress: Progress | None
+) -> Harvest:
     own = engine.local
-    parts = [scan] if own else engine.once(lambda: scan.parts(_part_count(scan, terms, engine)))
 
     def tell(done: int, total: int) -> None:
         scan.share = done / total
@@ -61,7 +76,8 @@ def spread_batch(batch: Batch, layout: Layout, terms: LearningTerms, engine: Eng
         batches: Sequence[Batch] = [batch]
     else:
         batches = list(batch.slices(engine.workers))
-    names = [f"rows from {part.rows.first} on" for part in batches]
+    whose = f"rank {engine.rank}, " if engine.collective else ""
+    names = [f"{whose}rows from {part.rows.first} on" for part in batches]
     join, own = Gathering(terms.features), engine.collective
     harvest = engine.merge(_learn_rows, batches, join, given=(layout, terms), names=names, own=own)
     if not engine.receives:
@@ -78,18 +94,20 @@ def spread_collection(
     X: Any, y: Any, sample_weight: Any, names: Sequence[str] | None, terms: LearningTerms, engine: Engine
 ) -> Knowledge:
     """Knowledge of collections whose partitions lie at the workers: rows, labels and perhaps weights side by side."""
+    if y is None:
+        raise DataError("Labels are missing: give y, or the name of their column with label=.")
     together = (X, y) if sample_weight is None else (X, y, sample_weight)
     parts = engine.partitions(together)
     return _known(engine.merge(_learn_block, parts, Gathering(terms.features), given=(names, terms)))
 
 
 def _learn_block(block: tuple[Any, ...], names: Sequence[str] | None, terms: LearningTerms) -> Harvest:
-    if not block[0].shape[0]:
+    if not any(len(each) for each in block):
         return Harvest(None)
     batch = Batch.of(*block)
-    if names is not None:
-        batch.rows.names = tuple(names)
-    return Harvest(learn_batch(batch, Layout(batch.rows.width, batch.rows.names), terms))
+    layout = Layout(batch.rows.width, names_of(batch.rows.names, names, batch.rows.width))
+    batch.rows.names = layout.names
+    return Harvest(learn_batch(batch, layout, terms))
 
 
 def spread_frame(frame: Frame, terms: LearningTerms, engine: Engine) -> Knowledge:
@@ -105,6 +123,7 @@ def _learn_partition(content: Any, columns: Columns, terms: LearningTerms) -> Ha
 
 
 def _known(harvest: Harvest | None) -> Knowledge:
-    if harvest is None or harvest.knowledge is None:
-        raise DataError("There is nothing to learn: there are no rows.")
+    harvest = harvest or Harvest(None)
+    if harvest.knowledge is None:
+        raise harvest.nothing()
     return harvest.knowledge

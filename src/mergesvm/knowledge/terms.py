@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,3 +67,13 @@ def weighted(batch: Batch, class_weight: Mapping[Label, float]) -> Batch:
     factors = np.array([*(class_weight[label] for label in batch.labels.classes), 0.0])  # the last one for code -1
     weights = factors[batch.labels.codes] * (1.0 if batch.weights is None else batch.weights)
     return replace(batch, weights=np.where(batch.labels.codes >= 0, weights, 0.0))
+
+
+def names_of(found: tuple[str, ...] | None, given: Sequence[str] | None, width: int) -> tuple[str, ...] | None:
+    """The names of columns: those given, if they fit, else those found."""
+    if given is None:
+        return found
+    names = tuple(str(name) for name in given)
+    if len(names) != width or len(set(names)) < width:
+        raise ParameterError(f"feature_names has to be {width} different names, one a column, not {list(given)!r}.")
+    return names

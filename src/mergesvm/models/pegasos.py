@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -114,7 +115,6 @@ def train_pegasos(
 
     if spread is not None:
         seed = spread.once(lambda: seed)
-        _check_same_rows(batch, spread)
     pool = Pool.of(batch, features, threads)
     real = np.dtype(terms.precision) if terms.precision else pool.real
     keys = _keys(classes, terms.multiclass)
@@ -140,16 +140,22 @@ def train_pegasos(
     return Pegasos(terms, signature, rows, walks, seeds, model)
 
 
-def _check_same_rows(batch: Batch, engine: Engine) -> None:
+def check_same_rows(batch: Batch, engine: Engine) -> None:
     """Raise an error where ranks have different rows: each would walk its problems elsewhere."""
-    mine = batch.rows.n_rows, batch.rows.width, batch.labels.classes, batch.labels.rows.tolist()
+    digest = zlib.crc32(batch.labels.codes.tobytes())
+    for start, stop in batch.rows.blocks():
+        block = batch.rows.block(start, stop)
+        for array in (block,) if isinstance(block, np.ndarray) else (block.data, block.indices, block.indptr):
+            digest = zlib.crc32(np.ascontiguousarray(array).data, digest)
+    mine = batch.rows.n_rows, batch.labels.classes, batch.rows.width, digest
     first = engine.once(lambda: mine)
 
     def compare() -> None:
         if mine != first:
             raise DataError(
-                f"Pegasos needs the same rows at all ranks: {mine[0]:,} rows of {list(mine[2])!r} here, {first[0]:,} "
-                f"rows of {list(first[2])!r} at the first. Rows of which each rank holds its own are for MergeSVC."
+                f"Pegasos needs the same rows at all ranks: rank {engine.rank} has {mine[0]:,} rows of classes "
+                f"{list(mine[1])!r}, and the first {first[0]:,} rows of {list(first[1])!r}, or others. Rows of "
+                f"which each rank holds its own are for MergeSVC."
             )
 
     engine.together(compare)
