@@ -33,6 +33,9 @@ All are :class:`ValueError` too, because that is what scikit-learn's users catch
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class MergeSVMError(ValueError):
     """Base of all errors of this package.
@@ -136,3 +139,11 @@ class SolverWarning(UserWarning):
 
 class FrozenHereWarning(UserWarning):
     """A feature map was frozen on the rows at hand: pieces that are to add have to share it."""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn, and name the line outside of this package from which it was called, however deep inside it came up."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("mergesvm."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level + 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,7 +12,7 @@ from mergesvm.data.frame import Columns, Frame
 from mergesvm.data.labels import Label
 from mergesvm.engines.choosing import placed
 from mergesvm.engines.engine import Engine, is_collection, taught
-from mergesvm.errors import FeatureMapError, FormError, FrozenHereWarning, ParameterError
+from mergesvm.errors import FeatureMapError, FormError, FrozenHereWarning, ParameterError, warn_caller
 from mergesvm.features import FeatureMap, as_map
 from mergesvm.knowledge.harvest import Harvest
 from mergesvm.knowledge.knowledge import Knowledge
@@ -189,11 +188,10 @@ def agreed(engine: Engine | None, freeze: Callable[[], FeatureMap], rows: Any) -
 def frozen_map(mapping: FeatureMap, X: Any, y: Any = None) -> FeatureMap:
     """The map, frozen on these rows, which is said."""
     frozen = mapping.freeze(X, y)
-    warnings.warn(
+    warn_caller(
         f"{mapping!r} was frozen on a sample of these rows. Pieces learned elsewhere add to this one only if they "
         f"use the same map: knowledge.features, which can be saved and loaded.",
         FrozenHereWarning,
-        stacklevel=5,
     )
     return frozen
 
