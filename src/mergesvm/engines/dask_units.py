@@ -53,12 +53,15 @@ class DaskUnits(Units[State]):
     def __len__(self) -> int:
         return len(self._actors)
 
-    def call(self, method: str, *arguments: Any) -> list[Any]:
+    def call(self, method: str, *arguments: Any, each: Sequence[Any] | None = None) -> list[Any]:
         """Call a method of every object; results in order."""
-        packed = Packed((method, arguments))
+        if each is None:
+            packed = [Packed((method, arguments))] * len(self)
+        else:
+            packed = [Packed((method, (own, *arguments))) for own in each]
         with self._client.as_current():
             try:
-                calls = [actor.call(packed) for actor in self._actors]
+                calls = [actor.call(content) for actor, content in zip(self._actors, packed, strict=True)]
                 answers = [self._answer(call, place) for call, place in zip(calls, self._places, strict=True)]
             except (OSError, RuntimeError) as error:
                 raise EngineError(f"A worker with objects on it is lost, and they with it: {error}") from error

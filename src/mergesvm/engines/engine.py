@@ -187,8 +187,19 @@ class Units(ABC, Generic[State]):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def call(self, method: str, *arguments: Any) -> list[Any]:
-        """Call a method of every object with the same arguments; results in order."""
+    def call(self, method: str, *arguments: Any, each: Sequence[Any] | None = None) -> list[Any]:
+        """Call a method of every object with the same arguments; results in order.
+
+        With ``each``, the first argument of object i is ``each[i]``, which goes to no other. Where every worker runs
+        the caller's program, each gives those of the objects that it holds.
+        """
+
+    def consult(self, decide: Callable[[list[Any]], Result], method: str, *arguments: Any) -> Result:
+        """Call a method of every object, and decide on the results; all workers get the decision, but not the results.
+
+        It is one process that decides, where many run the same program.
+        """
+        return decide(self.call(method, *arguments))
 
     @abstractmethod
     def close(self) -> None:

@@ -161,6 +161,27 @@ class MPI(Engine):
         self._tell(sent, self.workers - 1, trees[0].levels)
         return opened([attempt if self.speaks else pickle.loads(message)])[0][0]  # type: ignore[no-any-return]
 
+    def _consult(self, ask: Callable[[int], Any], count: int, decide: Callable[[list[Any]], Result]) -> Result:
+        """Ask for every number, each rank for its share, and decide on all answers at the rank that speaks."""
+        with self._trying() as attempt:
+            for index in self._share(count):
+                attempt.index = index
+                attempt.results.append(ask(index))
+        message = attempt.message() if self.workers > 1 else b""
+        with self._vital():
+            messages = self._comm.gather(message, self._top)
+
+        def chosen() -> tuple[list[int], Result]:
+            shares = self._read(messages, attempt) if self.workers > 1 else opened([attempt])
+            answers = [shares[index % self.workers][index // self.workers] for index in range(count)]
+            return [len(message) for message in messages], decide(answers)
+
+        sizes, decision = self.once(chosen)
+        if self.workers > 1:
+            sent = [0 if rank == self._top else size for rank, size in enumerate(sizes)]
+            self._tell(sent, self.workers - 1, Tree(0, self.workers).levels)
+        return decision
+
     def together(self, function: Callable[[], Result]) -> Result:
         """Call a function at every rank; where it fails at one, all raise its error."""
         value: list[Result] = []
@@ -326,11 +347,17 @@ class _RankUnits(Units[State]):
     def __len__(self) -> int:
         return self._count
 
-    def call(self, method: str, *arguments: Any) -> list[Any]:
+    def call(self, method: str, *arguments: Any, each: Sequence[Any] | None = None) -> list[Any]:
         def ask(index: int) -> Any:
-            return getattr(self._objects[index], method)(*arguments)
+            return getattr(self._objects[index], method)(*(() if each is None else (each[index],)), *arguments)
 
         return self._engine.map(ask, range(self._count))
+
+    def consult(self, decide: Callable[[list[Any]], Result], method: str, *arguments: Any) -> Result:
+        """Results go to the rank that speaks, and to no other; what it decides goes to all."""
+        return self._engine._consult(
+            lambda index: getattr(self._objects[index], method)(*arguments), self._count, decide
+        )
 
     def close(self) -> None:
         self._objects = {}

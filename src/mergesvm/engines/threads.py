@@ -178,8 +178,11 @@ class _LocalUnits(Units[State]):
     def __len__(self) -> int:
         return len(self._objects)
 
-    def call(self, method: str, *arguments: Any) -> list[Any]:
-        return self._engine.map(lambda unit: getattr(unit, method)(*arguments), self._objects)
+    def call(self, method: str, *arguments: Any, each: Sequence[Any] | None = None) -> list[Any]:
+        def ask(index: int) -> Any:
+            return getattr(self._objects[index], method)(*(() if each is None else (each[index],)), *arguments)
+
+        return self._engine.map(ask, range(len(self._objects)))
 
     def close(self) -> None:
         self._objects = []

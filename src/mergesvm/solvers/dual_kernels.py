@@ -1,0 +1,319 @@
+"""The compiled kernels of the kernel machine. Importing this module loads numba: only modules beside it do so.
+
+They release the GIL. Array indices are unsigned because numba then need not test them for counting from the end.
+
+The dual problem of two classes is to maximise sum(alpha) - alpha' Q alpha / 2 - penalty (y'alpha)^2 / 2 within
+0 <= alpha <= bound. What all of them look at is v = y - f, with the scores f = K (y alpha): where it is above the
+intercept b, y alpha should rise, and where it is below, fall, as far as the bounds allow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, uint64
+
+SUMS = {"reassoc", "contract", "nsz"}
+"""What the compiler may assume: sums may change their order, but NaN and infinity have to pass."""
+
+UP, LOW, ALPHAS, SQUARE, FREE, FREE_SUM, LOSS, TOTAL, SUPPORT = range(9)
+"""What is told of a problem: the highest v that may rise, the lowest that may fall, the sum of alpha, alpha' Q alpha,
+how many alpha are free and the sum of their v, the weighted hinge loss, y'alpha, and how many alpha are not zero."""
+
+TOLD = 9
+
+TINY = 1e-12
+"""Curvature below this, relative to the diagonal, is taken to be this."""
+
+
+@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+def best_pair(own, other, cross, first, second, low, high, below, above):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Maximise first d + second e - (own d^2 + 2 cross d e + other e^2) / 2 within low..high and below..above."""
+    determinant = own * other - cross * cross
+    if determinant > TINY * own * other:
+        d = (first * other - second * cross) / determinant
+        e = (second * own - first * cross) / determinant
+        if low <= d <= high and below <= e <= above:
+            return d, e
+    best, d, e = -1.0, 0.0, 0.0
+    for side in range(4):
+        if side < 2:
+            x = low if side == 0 else high
+            y = min(max((second - cross * x) / other, below), above)
+        else:
+            y = below if side == 2 else above
+            x = min(max((first - cross * y) / own, low), high)
+        gain = first * x + second * y - (own * x * x + 2 * cross * x * y + other * y * y) / 2
+        if gain > best:
+            best, d, e = gain, x, y
+    return d, e
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def ascend(K, sign, v, alpha, bound, total, penalty, tolerance, most):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Solve the problem of some rows, whose kernel matrix is K, in place, from where it is; how many steps it took.
+
+    Two rows are moved at a time: the one that wants most, and the one with which it gains most. With ``penalty`` < 0,
+    y'alpha is kept, and they move against one another. Otherwise it costs ``penalty`` (y'alpha)^2 / 2, where
+    ``total`` is y'alpha over all rows, also those elsewhere; the best pair of steps is then found in the plane, because
+    steps along one axis crawl along a steep penalty. Of the highest v that may rise and the lowest that may fall,
+    compared with the intercept ``penalty total`` where there is one, none is off by more than ``tolerance`` at the end.
+    """
+    size = uint64(sign.size)
+    exact = penalty < 0
+    step = 0
+    while step < most:
+        i, high, low = uint64(0), -np.inf, np.inf
+        for t in range(size):
+            rises = alpha[t] < bound[t] if sign[t] > 0 else alpha[t] > 0
+            falls = alpha[t] > 0 if sign[t] > 0 else alpha[t] < bound[t]
+            if rises and v[t] > high:
+                high, i = v[t], t
+            if falls and v[t] < low:
+                low = v[t]
+        offset = 0.0 if exact else penalty * total
+        upwards = True
+        if exact:
+            if not high - low > tolerance:
+                return step
+        else:
+            if not max(high - offset, offset - low) > tolerance:
+                return step
+            upwards = high - offset >= offset - low
+            if not upwards:  # the one that wants most wants to fall: look at everything from below
+                low = np.inf
+                for t in range(size):
+                    falls = alpha[t] > 0 if sign[t] > 0 else alpha[t] < bound[t]
+                    if falls and v[t] < low:
+                        low, i = v[t], t
+        facing = 1.0 if upwards else -1.0
+        column, own = K[i], np.float64(K[i, i])
+        wants = facing * v[i]
+        best, j, found = 0.0, uint64(0), False
+        for t in range(size):
+            gap = wants - facing * v[t]
+            if gap > 0:
+                moves = alpha[t] > 0 if (sign[t] > 0) == upwards else alpha[t] < bound[t]
+                if moves:
+                    curvature = max(own + K[t, t] - 2 * column[t], TINY * own)
+                    gain = gap * gap / curvature
+                    if gain > best:
+                        best, j, found = gain, t, True
+        # Steps are those of y alpha.
+        low_i = -alpha[i] if sign[i] > 0 else alpha[i] - bound[i]
+        high_i = bound[i] - alpha[i] if sign[i] > 0 else alpha[i]
+        if exact:
+            low_j = -alpha[j] if sign[j] > 0 else alpha[j] - bound[j]
+            curvature = max(own + K[j, j] - 2 * np.float64(column[j]), TINY * own)
+            d = min((v[i] - v[j]) / curvature, high_i, -low_j)
+            e = -d
+        elif found:
+            low_j = -alpha[j] if sign[j] > 0 else alpha[j] - bound[j]
+            high_j = bound[j] - alpha[j] if sign[j] > 0 else alpha[j]
+            d, e = best_pair(
+                own + penalty,
+                K[j, j] + penalty,
+                np.float64(column[j]) + penalty,
+                v[i] - offset,
+                v[j] - offset,
+                low_i,
+                high_i,
+                low_j,
+                high_j,
+            )
+        else:
+            d, e = min(max((v[i] - offset) / max(own + penalty, TINY), low_i), high_i), 0.0
+        move(alpha, bound, sign, i, d)
+        if e != 0:
+            move(alpha, bound, sign, j, e)
+        total += d + e
+        other = K[j]
+        for t in range(size):
+            v[t] -= d * column[t] + e * other[t]
+        step += 1
+    return step
+
+
+@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+def move(alpha, bound, sign, t, d):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Change y alpha of a row by d; next to a bound it is on it."""
+    new = alpha[t] + sign[t] * d
+    slack = 1e-12 * bound[t]
+    if new < slack:
+        new = 0.0
+    elif new > bound[t] - slack:
+        new = bound[t]
+    alpha[t] = new
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def look(problems, starts, counts, score, alpha, bound, intercepts, told):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Tell how far each of some problems is, (problems, TOLD): see UP and those beside it."""
+    for at in range(problems.size):
+        p = problems[at]
+        row = told[at]
+        row[:] = 0.0
+        row[UP], row[LOW] = -np.inf, np.inf
+        for side in range(2):
+            y = 2.0 * side - 1.0
+            start = uint64(starts[p, side])
+            for t in range(start, start + uint64(counts[p, side])):
+                a, v = alpha[t], y - score[t]
+                if (a < bound[t]) if side else (a > 0):
+                    row[UP] = max(row[UP], v)
+                if (a > 0) if side else (a < bound[t]):
+                    row[LOW] = min(row[LOW], v)
+                if a > 0:
+                    row[SUPPORT] += 1
+                    row[ALPHAS] += a
+                    row[SQUARE] += a * y * score[t]
+                    row[TOTAL] += y * a
+                    if a < bound[t]:
+                        row[FREE] += 1
+                        row[FREE_SUM] += v
+                row[LOSS] += bound[t] * max(0.0, 1.0 - y * (score[t] + intercepts[at]))
+
+
+@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+def chance(seed, number):  # type: ignore[no-untyped-def] # pragma: no cover
+    """A number from 0 to 1 that depends on nothing else, by splitmix64."""
+    z = uint64(seed) * uint64(0xD1342543DE82EF95) + uint64(number) * uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB)
+    return np.float64(z >> uint64(40)) / 16777216.0
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def pick(problems, starts, counts, score, alpha, bound, intercepts, room, noise, seed, places, found):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Pick the worst violators of each problem: at most ``room`` that should rise, and as many that should fall.
+
+    Into places (problems, 2 room), of which found (problems,) are used. Only those count that are on the wrong side of
+    the intercept, or, if there are none, the one that is nearest to it. The worst alone would be outliers that have
+    little in common with the other rows: so each but the very worst counts by a share of its want, of at least
+    1 - ``noise``, that is left to chance.
+    """
+    for at in range(problems.size):
+        p = problems[at]
+        total = counts[p, 0] + counts[p, 1]
+        wants, where = np.empty(total), np.empty(total, dtype=np.int64)
+        taken = 0
+        for facing in range(2):
+            size, worst = 0, -np.inf
+            last = -1
+            for side in range(2):
+                y = 2.0 * side - 1.0
+                start = starts[p, side]
+                for t in range(start, start + counts[p, side]):
+                    moves = alpha[t] < bound[t] if side == facing else alpha[t] > 0
+                    if moves:
+                        want = (y - score[t] - intercepts[at]) * (2.0 * facing - 1.0)
+                        if want > worst:
+                            worst, last = want, t
+                        if want > 0:
+                            wants[size], where[size] = want * (1 - noise * chance(seed, t)), t
+                            size += 1
+            if size == 0 and last >= 0:
+                there = False
+                for k in range(taken):
+                    there |= places[at, k] == last
+                if not there:
+                    wants[0], where[0], size = worst, last, 1
+            for k in range(size):
+                if where[k] == last:
+                    wants[k] = worst  # the worst of all is not left to chance
+            least = -np.inf if size <= room else np.partition(wants[:size], size - room)[size - room]
+            above = 0
+            for k in range(size):
+                above += wants[k] > least
+            level = room - above  # so many of those that want exactly as much as the last still fit
+            for k in range(size):
+                if wants[k] > least or (wants[k] == least and level > 0):
+                    if wants[k] == least:
+                        level -= 1
+                    # A row that may move both ways is picked once: it wants one of them.
+                    places[at, taken] = where[k]
+                    taken += 1
+        found[at] = taken
+
+
+@njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True)
+def add_columns(score, starts, firsts, slots, steps, slab, count):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add columns of the kernel times steps of y alpha to the scores of the rows of one class, for many problems.
+
+    Problem k has the entries firsts[k] to firsts[k + 1] of slots and steps, and its scores begin at starts[k].
+    """
+    block = 2048
+    part = np.empty(block, dtype=slab.dtype)
+    for begin in range(0, count, block):
+        size = uint64(min(block, count - begin))
+        for k in range(starts.size):
+            if firsts[k] == firsts[k + 1]:
+                continue
+            part[:] = 0
+            entry = firsts[k]
+            while entry + 3 < firsts[k + 1]:  # four columns at a time: the sums are then loaded and stored less often
+                one, two = slab[slots[entry], begin:], slab[slots[entry + 1], begin:]
+                three, four = slab[slots[entry + 2], begin:], slab[slots[entry + 3], begin:]
+                d = slab.dtype.type(steps[entry])
+                e = slab.dtype.type(steps[entry + 1])
+                f = slab.dtype.type(steps[entry + 2])
+                g = slab.dtype.type(steps[entry + 3])
+                for t in range(size):
+                    part[t] += d * one[t] + e * two[t] + f * three[t] + g * four[t]
+                entry += 4
+            while entry < firsts[k + 1]:
+                one = slab[slots[entry], begin:]
+                d = slab.dtype.type(steps[entry])
+                for t in range(size):
+                    part[t] += d * one[t]
+                entry += 1
+            out = score[starts[k] + begin :]
+            for t in range(size):
+                out[t] += part[t]
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def rest(starts, sides, count, score, alpha, bound, limits, resting):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Find rows of one class that are at a bound in all problems, and beyond what any row that may move wants.
+
+    Problem k has its part of the class from starts[k] on, on the side sides[k]; limits are those of the orders.
+    """
+    for k in range(starts.size):
+        y = 2.0 * sides[k] - 1.0
+        high, low = limits[k, 0], limits[k, 1]
+        for t in range(count):
+            at = starts[k] + t
+            v = y - score[at]
+            rises = alpha[at] < bound[at] if sides[k] else alpha[at] > 0
+            falls = alpha[at] > 0 if sides[k] else alpha[at] < bound[at]
+            resting[t] &= (not rises or v < low) and (not falls or v > high)
+
+
+LOG2E = np.float32(1.44269504)
+LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
+"""ln 2 in two parts, of which whole multiples of the first are exact."""
+
+C2, C3, C4, C5, C6 = (np.float32(1 / f) for f in (2, 6, 24, 120, 720))
+
+HALF, ONE, LEAST = np.float32(0.5), np.float32(1), np.float32(-87)
+
+
+@njit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy", cache=True)
+def exponentials(values):  # type: ignore[no-untyped-def] # pragma: no cover
+    """exp(min(x, 0)) of all values (m, n) in float32, in place, to 2e-7; several times as fast as one by one.
+
+    x = n ln 2 + r with |r| <= ln 2 / 2, and exp(r) by its Taylor series; 2^n is a number that has n in its exponent.
+    """
+    whole = np.empty(1024, dtype=np.int32)
+    scale = whole.view(np.float32)
+    for i in range(values.shape[0]):
+        line = values[i]
+        for begin in range(0, line.size, 1024):
+            part = line[begin : begin + 1024]
+            for t in range(uint64(part.size)):
+                x = max(min(part[t], np.float32(0)), LEAST)
+                n = np.floor(x * LOG2E + HALF)
+                r = x - n * LN2_HIGH - n * LN2_LOW
+                whole[t] = (np.int32(n) + np.int32(127)) << np.int32(23)
+                part[t] = ONE + r * (ONE + r * (C2 + r * (C3 + r * (C4 + r * (C5 + r * C6)))))
+            for t in range(uint64(part.size)):
+                part[t] *= scale[t]

@@ -1,0 +1,164 @@
+"""The rows that a unit holds: more come, and some go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mergesvm.data import Batch, spans
+from mergesvm.data.labels import Label
+from mergesvm.features import Identity
+from mergesvm.solvers.pool import Pool
+
+BLOCK_ROWS = 4096
+"""Rows are looked through so many at a time."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a unit tells of its rows: no row is in it.
+
+    Attributes
+    ----------
+    counts : dict of class to int
+    cells, stored : int
+        How many values there are, and how many of them are stored.
+    sums : array of shape (features,)
+    mean, scatter : float
+        Of all values.
+    """
+
+    counts: dict[Label, int]
+    cells: int
+    stored: int
+    sums: NDArray[np.float64]
+    mean: float
+    scatter: float
+
+
+class Held:
+    """Rows in memory, with their labels, weights and numbers; never changed, but replaced.
+
+    Attributes
+    ----------
+    matrix : array or CSR array of shape (rows, features)
+    numbers : array of int, shape (rows,)
+        By which others speak of them, ascending.
+    weights : array of shape (rows,), or None where all weigh 1
+    members : dict of class to array of int
+        The rows of each class, ascending.
+
+    Examples
+    --------
+    >>> held = Held.of(Batch.of([[1.0], [2.0], [3.0]], ["b", "a", "b"]), 10)
+    >>> held.members["b"], held.numbers
+    (array([0, 2]), array([10, 11, 12]))
+    """
+
+    def __init__(
+        self,
+        matrix: Any,
+        numbers: NDArray[np.int64],
+        weights: NDArray[np.float64] | None,
+        members: dict[Label, NDArray[np.int64]],
+    ) -> None:
+        self.matrix, self.numbers, self.weights, self.members = matrix, numbers, weights, members
+
+    @classmethod
+    def of(cls, batch: Batch, first: int) -> Held:
+        """The rows of a batch, numbered from ``first`` on; used where they lie if they are in memory."""
+        pool = Pool.of(batch, Identity())
+        members = {
+            label: pool.order[pool.bounds[code] : pool.bounds[code + 1]].astype(np.int64)
+            for code, label in enumerate(batch.labels.classes)
+        }
+        return cls(pool.matrix, first + np.arange(pool.matrix.shape[0]), batch.weights, members)
+
+    def __len__(self) -> int:
+        length: int = self.matrix.shape[0]
+        return length
+
+    def joined(self, other: Held) -> Held:
+        """These rows, and others behind them."""
+        matrices = [self.matrix, other.matrix]
+        if all(isinstance(matrix, np.ndarray) for matrix in matrices):
+            matrix: Any = np.concatenate(matrices)
+        else:
+            matrix = sparse.vstack([sparse.csr_array(matrix) for matrix in matrices], format="csr")
+        weights = None
+        if self.weights is not None or other.weights is not None:
+            weights = np.concatenate([np.ones(len(h)) if h.weights is None else h.weights for h in (self, other)])
+        members = dict(self.members)
+        for label, rows in other.members.items():
+            members[label] = np.append(members.get(label, np.zeros(0, np.int64)), len(self) + rows)
+        return Held(matrix, np.append(self.numbers, other.numbers), weights, members)
+
+    def without(self, numbers: NDArray[np.int64]) -> Held:
+        """The rows but for some."""
+        stay = ~np.isin(self.numbers, numbers)
+        place = np.cumsum(stay) - 1
+        members = {label: place[rows[stay[rows]]] for label, rows in self.members.items() if stay[rows].any()}
+        weights = None if self.weights is None else self.weights[stay]
+        return Held(self.matrix[stay], self.numbers[stay], weights, members)
+
+    def about(self) -> About:
+        """What can be told of the rows without showing any."""
+        count, width = self.matrix.shape
+        sums, mean, scatter, seen = np.zeros(width), 0.0, 0.0, 0
+        for start, stop in spans(count, BLOCK_ROWS):
+            block = self.matrix[start:stop]
+            cells = (stop - start) * width
+            total = np.asarray(block.sum(axis=0, dtype=np.float64)).ravel()
+            centre = float(total.sum()) / cells
+            if isinstance(block, np.ndarray):
+                spread = float(np.square(block - centre, dtype=np.float64).sum())
+            else:
+                values = block.data.astype(np.float64)
+                spread = float(np.square(values - centre).sum()) + (cells - len(values)) * centre**2
+            apart, share = centre - mean, cells / (seen + cells)
+            mean, scatter = mean + apart * share, scatter + spread + apart**2 * seen * share
+            seen, sums = seen + cells, sums + total
+        stored = self.matrix.nnz if sparse.issparse(self.matrix) else self.matrix.size
+        counts = {label: len(rows) for label, rows in self.members.items()}
+        return About(counts, self.matrix.size if not sparse.issparse(self.matrix) else count * width, stored, sums, mean, scatter)
+
+    def reach(self, origin: NDArray[np.float64] | None) -> float:
+        """The square of the largest distance of a row from the origin."""
+        most = 0.0
+        for start, stop in spans(len(self), BLOCK_ROWS):
+            block = self.matrix[start:stop]
+            if sparse.issparse(block):
+                squares = np.asarray(block.multiply(block).sum(axis=1, dtype=np.float64))
+            else:
+                near = block.astype(np.float64) if origin is None else block - origin
+                squares = np.einsum("rd,rd->r", near, near)
+            most = max(most, float(squares.max(initial=0.0)))
+        return most
+
+    def find(self, other: Held) -> list[list[int]]:
+        """For each row of another set, the numbers of the rows here that are the same, of the same class and weight."""
+        found: list[list[int]] = [[] for _ in range(len(other))]
+        for label, wanted in other.members.items():
+            here = self.members.get(label, np.zeros(0, np.int64))
+            places: dict[bytes, list[int]] = {}
+            for row, key in self._keys(here):
+                places.setdefault(key, []).append(int(self.numbers[row]))
+            for row, key in other._keys(wanted):
+                found[row] = places.get(key, [])
+        return found
+
+    def _keys(self, rows: NDArray[np.int64]) -> Any:
+        for start, stop in spans(len(rows), BLOCK_ROWS):
+            block = self.matrix[rows[start:stop]]
+            dense = block.toarray() if sparse.issparse(block) else block
+            values = dense.astype(np.float64) + 0.0  # which makes one zero of both
+            if self.weights is not None:
+                values = np.column_stack([values, self.weights[rows[start:stop]]])
+            else:
+                values = np.column_stack([values, np.ones(len(values))])
+            for row, line in zip(rows[start:stop], values, strict=True):
+                yield int(row), line.tobytes()

@@ -1,0 +1,387 @@
+"""A kernel machine: units that hold rows, and what they have come to together."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.labels import Label
+from mergesvm.engines import Threads
+from mergesvm.engines.engine import Engine, Units
+from mergesvm.errors import DataError, SolverWarning
+from mergesvm.solvers.exchange import Exchange
+from mergesvm.solvers.gradient import STRIDE, GradientLeader
+from mergesvm.solvers.held import About
+from mergesvm.solvers.kernel import Kernel
+from mergesvm.solvers.leader import NONE, Book, Leader, Policy, Standing
+from mergesvm.solvers.orders import Lists, Order, Packet, Pair, Setting
+from mergesvm.solvers.scores import SideMoments
+from mergesvm.solvers.weighting import given_weights, side_weights
+
+METHODS = ("working-set", "active-set", "gradient")
+
+ROUGH = 2e-4
+"""Exponents of float32 may be off by this much, and no more, for it to be used."""
+
+SPARSE = 0.01
+"""Rows of which a smaller share is stored are multiplied as sparse ones."""
+
+Progress = Callable[[int, int, float, int], None]
+"""Told after each round: how many there were, how many problems go on, the largest violation, the rows in use."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a kernel machine is to be.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Its gamma may be "scale" or "auto".
+    C : float
+    class_weight : None, str or mapping
+    beta : float or None
+        Times the number of units, the penalty of (y'alpha)^2 / 2; None for y'alpha = 0.
+    method : {"working-set", "active-set", "gradient"}
+    tolerance : float
+    gap : bool
+    rounds : int or None
+    most_support : int or None
+    accelerated : bool
+    size : int
+        Of the working set.
+    memory : int
+        Bytes for columns of the kernel matrix, at all units together.
+    precision : {"float32", "float64"} or None
+    """
+
+    kernel: Kernel
+    C: float
+    class_weight: Mapping[Any, float] | str | None
+    beta: float | None
+    method: str
+    tolerance: float
+    gap: bool
+    rounds: int | None
+    most_support: int | None
+    accelerated: bool
+    size: int
+    memory: int
+    precision: str | None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training has come to.
+
+    Attributes
+    ----------
+    pairs : list of pairs of classes
+    rows : dict of class to int
+    coefs : list of dict of number to float
+        y alpha of the rows in use, for each pair.
+    support : Packet or None
+        The rows that are in use in any pair; None if there are none.
+    intercepts : array of shape (pairs,)
+    objectives, gaps : arrays of shape (pairs,)
+        F, and by how much the primal objective is larger.
+    violation : float
+        The largest there is.
+    moments : SideMoments
+    rounds : int
+    exchange : Exchange
+    history : list of float
+        F after each round, of the gradient method.
+    """
+
+    pairs: list[Pair]
+    rows: dict[Label, int]
+    coefs: list[dict[int, float]]
+    support: Packet | None
+    intercepts: NDArray[np.float64]
+    objectives: NDArray[np.float64]
+    gaps: NDArray[np.float64]
+    violation: float
+    moments: SideMoments
+    rounds: int
+    exchange: Exchange
+    history: list[float]
+
+
+class KernelMachine:
+    """Units with their rows, and how far they have come; training goes on from there after rows came or went.
+
+    Parameters
+    ----------
+    units : Units
+        Of :class:`~mergesvm.solvers.unit.Unit`, or of ``GradientUnit`` for that method.
+    engine : Engine
+    terms : Terms
+    threads : Threads
+        By which the leader solves small problems.
+    """
+
+    def __init__(self, units: Units[Any], engine: Engine, terms: Terms, threads: Threads) -> None:
+        self.units, self.engine, self.terms, self._threads = units, engine, terms, threads
+        self._book, self._standings = Book(), {}  # type: Book, dict[Pair, Standing]
+        self.kernel: Kernel | None = None
+        self._setting: Setting | None = None
+        self.real = np.dtype(np.float64)
+
+    @property
+    def penalty(self) -> float:
+        """Of (y'alpha)^2 / 2; negative where y'alpha = 0 is demanded."""
+        return -1.0 if self.terms.beta is None else self.terms.beta * len(self.units)
+
+    def train(self, progress: Progress | None = None) -> Trained:
+        """Train, from where the machine is, to the optimum of the rows that there are now."""
+        abouts: list[About] = self.units.call("about")
+        counts = _counted(abouts)
+        setting = self._set(abouts, counts)
+        support = self.engine.once(lambda: self._support(setting.pairs))
+        self.units.call("begin", setting, support)
+        try:
+            return self._trained(setting, counts, progress)
+        finally:
+            self.units.call("rest")
+
+    def _trained(self, setting: Setting, counts: dict[Label, int], progress: Progress | None) -> Trained:
+        standings = [replace(self._standings.get(pair, Standing({})), ended="") for pair in setting.pairs]
+        standings = [replace(standing, coefs=dict(standing.coefs)) for standing in standings]
+        leader, method, order = self._leader(setting, standings)
+
+        def decide(answers: list[Any]) -> Any:
+            decided = leader.next(answers)
+            if progress is not None:
+                head = decided if isinstance(decided, Order) else decided[0]
+                progress(leader.rounds, len(head.live), leader.violation, len(leader.book.ids))
+            return decided
+
+        while True:
+            order = self.units.consult(decide, method, *order)
+            order = order if isinstance(order, tuple) else (order,)
+            if not len(order[0].live):
+                break
+        # What was told last may have moved rows: all units follow before it is concluded.
+        self.units.call("follow", order[0])
+        self._standings |= dict(zip(setting.pairs, standings, strict=True))
+        return self._conclude(setting, counts, leader)
+
+    def _leader(self, setting: Setting, standings: list[Standing]) -> tuple[Any, str, tuple[Any, ...]]:
+        terms, count = self.terms, len(self.units)
+        policy = Policy(
+            self.penalty,
+            terms.tolerance,
+            terms.gap,
+            kept=terms.size,
+            support=terms.method == "active-set",
+            most_support=terms.most_support,
+            rounds=terms.rounds,
+            sleeps=terms.method == "working-set",
+        )
+        if terms.method == "active-set":
+            policy = replace(policy, share=0.0)
+        if terms.method != "gradient":
+            leader = Leader(setting, policy, self._book, standings, self._threads)
+            return leader, "step", (leader.first(),)
+        bounds = np.array(self.units.call("largest", self.penalty)).reshape(count, -1).sum(axis=0)
+        reach = 1.0 if terms.accelerated else STRIDE
+        strides = reach / np.maximum(bounds, np.finfo(np.float64).tiny)
+        climber = GradientLeader(setting, policy, self._book, standings, strides, terms.accelerated)
+        return climber, "climb", climber.first()
+
+    def _set(self, abouts: list[About], counts: dict[Label, int]) -> Setting:
+        terms, classes = self.terms, sorted(counts)
+        if self.kernel is None:
+            self._settle(abouts)
+        assert self.kernel is not None
+        pairs = list(combinations(classes, 2))
+        bounds = np.full((len(pairs), 2), float(terms.C))
+        if isinstance(terms.class_weight, Mapping):
+            weights = dict(zip(classes, given_weights(terms.class_weight, tuple(classes)), strict=True))
+            bounds *= np.array([[weights[one], weights[other]] for one, other in pairs]).reshape(-1, 2)
+        elif terms.class_weight is not None:
+            for p, (one, other) in enumerate(pairs):
+                bounds[p] *= side_weights(terms.class_weight, counts[other], counts[one])[::-1]
+        count = len(self.units)
+        few = terms.method == "active-set"
+        return Setting(
+            pairs,
+            bounds,
+            self.kernel,
+            self.real,
+            self._dense,
+            self._origin,
+            1 if few else max(8, terms.size // (4 * count)),
+            0.0 if few else 0.5,
+            count > 1 and not few,
+            max(1, terms.memory // count),
+        )
+
+    def _settle(self, abouts: list[About]) -> None:
+        """Settle, once for all, what depends on the rows: gamma, the origin, the precision."""
+        kernel, width = self.terms.kernel, len(abouts[0].sums)
+        cells, stored = sum(about.cells for about in abouts), sum(about.stored for about in abouts)
+        if isinstance(kernel.gamma, str):
+            mean, scatter, seen = 0.0, 0.0, 0
+            for about in abouts:
+                if about.cells:
+                    apart, share = about.mean - mean, about.cells / (seen + about.cells)
+                    mean, scatter = mean + apart * share, scatter + about.scatter + apart**2 * seen * share
+                    seen += about.cells
+            variance = scatter / max(cells, 1)
+            scaled = kernel.gamma == "scale" and variance > 0 and np.isfinite(variance)
+            kernel = replace(kernel, gamma=1 / (width * variance) if scaled else 1 / width)
+        self.kernel = kernel.check()
+        self._dense = stored >= SPARSE * cells
+        rows = sum(sum(about.counts.values()) for about in abouts)
+        sums = np.sum([about.sums for about in abouts], axis=0)
+        self._origin = sums / max(rows, 1) if kernel.shifts and self._dense else None
+        reach = max(self.units.call("reach", self._origin))
+        if not np.isfinite(reach) or (kernel.kind == "poly" and not np.isfinite(_power(kernel, reach))):
+            raise DataError("Input X has values too large for the kernel. Rescale the columns.")
+        rough = kernel.gamma * reach * 2**-22 > ROUGH if kernel.kind == "rbf" else reach > 1e12
+        if kernel.kind == "poly":
+            rough = _power(kernel, reach) > 1e12
+        name = self.terms.precision or ("float64" if rough or kernel.kind == "callable" else "float32")
+        self.real = np.dtype(name)
+
+    def _support(self, pairs: Sequence[Pair]) -> Lists:
+        """Y alpha of all rows in use, by id."""
+        held = [self._standings.get(pair, Standing({})).coefs for pair in pairs]
+        keys = [self._book.ids_of(np.fromiter(coefs, np.int64, len(coefs))) for coefs in held]
+        return Lists.of(keys, [np.fromiter(coefs.values(), np.float64, len(coefs)) for coefs in held])
+
+    def _conclude(self, setting: Setting, counts: dict[Label, int], leader: Any) -> Trained:
+        from mergesvm.solvers import dual_kernels as kernels
+
+        empty = np.zeros(len(setting.pairs))
+        told = np.array([found for found, _ in self.units.call("conclude", empty)])
+        sums = told.sum(axis=0).reshape(len(setting.pairs), kernels.TOLD)
+        high, low = told[:, :, kernels.UP].max(axis=0), told[:, :, kernels.LOW].min(axis=0)
+        penalty = max(self.penalty, 0.0)
+        if self.penalty >= 0:
+            # The penalty is that of a feature sqrt(penalty) that all rows have: this is its part of the score.
+            intercepts = penalty * sums[:, kernels.TOTAL]
+            violations = np.maximum(high - intercepts, intercepts - low)
+        else:
+            free = sums[:, kernels.FREE]
+            middle = (np.where(np.isfinite(high), high, low) + np.where(np.isfinite(low), low, high)) / 2
+            middle = np.where(np.isfinite(middle), middle, 0.0)
+            intercepts = np.where(free > 0, sums[:, kernels.FREE_SUM] / np.maximum(free, 1), middle)
+            violations = high - low
+        answers = self.units.call("conclude", intercepts)
+        sums = np.sum([found for found, _ in answers], axis=0).reshape(len(setting.pairs), kernels.TOLD)
+        square = sums[:, kernels.SQUARE] + penalty * sums[:, kernels.TOTAL] ** 2
+        objectives = sums[:, kernels.ALPHAS] - square / 2
+        moments = _moments([moment for _, moment in answers], intercepts)
+        finite = violations[np.isfinite(violations)]
+
+        def result() -> Trained:
+            coefs = [dict(standing.coefs) for standing in leader.standings]
+            used = np.array(sorted({number for held in coefs for number in held}), dtype=np.int64)
+            return Trained(
+                setting.pairs,
+                counts,
+                coefs,
+                leader.book.packet(used) if len(used) else None,
+                intercepts,
+                objectives,
+                square / 2 + sums[:, kernels.LOSS] - objectives,
+                float(finite.max(initial=0.0)),
+                moments,
+                leader.rounds,
+                leader.exchange,
+                getattr(leader, "objectives", []),
+            )
+
+        ends = self.engine.once(lambda: [standing.ended for standing in leader.standings])
+        _warn(ends, float(finite.max(initial=0.0)), self.terms, self.real)
+        return self.engine.once(result)
+
+    def forget(self, numbers: NDArray[np.int64]) -> None:
+        """Let rows go, wherever they are; :meth:`train` then goes on from the multipliers of the others."""
+        assert self._setting is not None or self.kernel is not None
+        abouts: list[About] = self.units.call("about")
+        setting = self._set(abouts, _counted(abouts))
+        support, order = self.engine.once(lambda: (self._support(setting.pairs), self._withdrawal(setting, numbers)))
+        self.units.call("begin", setting, support)
+        self.units.call("follow", order)
+        self.units.call("rest")
+        self.units.call("remove", numbers)
+
+    def _withdrawal(self, setting: Setting, numbers: NDArray[np.int64]) -> Order:
+        """Steps that bring y alpha of rows that go to zero, and that of others with them where its sum has to be 0."""
+        keys, values, gone = [], [], set(numbers.tolist())
+        for pair in setting.pairs:
+            coefs = self._standings.setdefault(pair, Standing({})).coefs
+            steps = {number: -coef for number, coef in coefs.items() if number in gone}
+            surplus = -sum(steps.values())  # what is missing now on the other side of zero
+            if self.penalty < 0 and surplus != 0:
+                heavy = {n: c for n, c in coefs.items() if n not in gone and c * surplus < 0}
+                share = min(1.0, abs(surplus) / max(sum(map(abs, heavy.values())), np.finfo(np.float64).tiny))
+                steps |= {number: -coef * share for number, coef in heavy.items()}
+            for number, step in steps.items():
+                left = coefs[number] + step
+                if number in gone or left == 0:
+                    del coefs[number]
+                else:
+                    coefs[number] = left
+            keys.append(self._book.ids_of(np.fromiter(steps, np.int64, len(steps))))
+            values.append(np.fromiter(steps.values(), np.float64, len(steps)))
+        count = len(setting.pairs)
+        limits = np.tile([np.inf, -np.inf], (0, 1))
+        moved = np.arange(count)
+        return Order(None, moved, Lists.of(keys, values), NONE, Lists.empty(0), np.zeros(0), limits)
+
+
+def _counted(abouts: list[About]) -> dict[Label, int]:
+    counts: dict[Label, int] = {}
+    for about in abouts:
+        for label, count in about.counts.items():
+            counts[label] = counts.get(label, 0) + count
+    return counts
+
+
+def _power(kernel: Kernel, reach: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.float64(kernel.gamma * reach + abs(kernel.coef0)) ** kernel.degree)
+
+
+def _moments(parts: list[NDArray[np.float64]], intercepts: NDArray[np.float64]) -> SideMoments:
+    """Means and variances of the scores of either side, of all units together."""
+    counts, means, scatters = (np.zeros((len(intercepts), 2)) for _ in range(3))
+    for part in parts:
+        count, mean, scatter = part[:, :, 0], part[:, :, 1], part[:, :, 2]
+        total = counts + count
+        share, apart = count / np.maximum(total, 1), mean - means
+        means, scatters = means + apart * share, scatters + scatter + apart**2 * counts * share
+        counts = total
+    return SideMoments(
+        means + intercepts[:, None], scatters.sum(axis=1) / np.maximum(counts.sum(axis=1), 1), counts
+    )
+
+
+def _warn(ends: list[str], violation: float, terms: Terms, real: np.dtype[Any]) -> None:
+    broken, stalled = ends.count("rounds"), ends.count("stalled")
+    if broken:
+        warnings.warn(
+            f"{broken} of {len(ends)} problems did not come to their end in {terms.rounds} rounds: the largest "
+            f"violation is {violation:.1e}. Allow more of them (max_iter), or a larger tol.",
+            SolverWarning,
+            stacklevel=2,
+        )
+    if stalled:
+        cure = "precision='float64'" if real == np.float32 else "a larger tol"
+        warnings.warn(
+            f"{stalled} of {len(ends)} problems came to a halt at a violation of {violation:.1e}, as near to the "
+            f"optimum as {real.name} gets. Take {cure}, or scaled features.",
+            SolverWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,337 @@
+"""The one that leads the units: it solves the small problems of the rows that they propose, and tells them what moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.labels import Label
+from mergesvm.engines import Threads
+from mergesvm.solvers.exchange import Exchange
+from mergesvm.solvers.kernel import Lifted
+from mergesvm.solvers.orders import Answer, Lists, Order, Packet, Setting
+from mergesvm.solvers.stack import Known, Stack
+
+NONE = np.zeros(0, np.int64)
+
+STALLED = 50
+"""After so many rounds that gained next to nothing, no more is to be gained."""
+
+NOTHING = 1e-11
+"""What counts as next to nothing, as a share of the objective."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How the leader goes about it.
+
+    Attributes
+    ----------
+    penalty : float
+        Of (y'alpha)^2 / 2; negative where y'alpha = 0 is demanded.
+    tolerance : float
+        Of the largest violation, or, by ``gap``, of the duality gap as a share of the objective.
+    gap : bool
+    share : float
+        Small problems are solved to this share of the largest violation there is.
+    kept : int
+        How many rows stay in the working set at most; those in between the bounds, the newest first.
+    support : bool
+        Whether instead all rows in use stay, as in the active-set method.
+    most_support : int or None
+        How many rows may be in use, in each problem; only with ``support``.
+    rounds : int or None
+        After how many it is broken off.
+    sleeps : bool
+        Whether rows that rest at a bound may be left alone for a while.
+    """
+
+    penalty: float
+    tolerance: float
+    gap: bool = False
+    share: float = 0.05
+    kept: int = 512
+    support: bool = False
+    most_support: int | None = None
+    rounds: int | None = None
+    sleeps: bool = True
+
+
+@dataclass
+class Standing:
+    """How one problem stands: y alpha of the rows in use by number, the objective, y'alpha, and what it gained last."""
+
+    coefs: dict[int, float]
+    objective: float = 0.0
+    total: float = 0.0
+    ended: str = ""
+
+
+@dataclass(frozen=True)
+class Small:
+    """The problem of some rows, and what has become of it."""
+
+    numbers: NDArray[np.int64]
+    y: NDArray[np.float64]
+    alpha: NDArray[np.float64]
+    bound: NDArray[np.float64]
+    steps: NDArray[np.float64]
+    gain: float
+
+
+class Book:
+    """The rows that units have sent, by their numbers, and in what order they came into use.
+
+    It outlives a training, so that the next goes on where it stopped.
+    """
+
+    def __init__(self) -> None:
+        self.lifted, self.raw, self.labels = Known(), Stack(), []  # type: Known, Stack, list[Label]
+        self._places: dict[int, int] = {}
+        self.ids: dict[int, int] = {}
+
+    def enter(self, packet: Packet, lifted: Lifted) -> None:
+        """Enter rows that came from a unit."""
+        for number in packet.numbers.tolist():
+            self._places[number] = len(self._places)
+        self.lifted.append(lifted)
+        self.raw.append(packet.rows)
+        self.labels += packet.labels
+
+    def places(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where rows are entered."""
+        return np.fromiter(map(self._places.__getitem__, numbers.tolist()), np.int64, len(numbers))
+
+    def ids_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """By what ids units know rows that have come into use."""
+        return np.fromiter(map(self.ids.__getitem__, numbers.tolist()), np.int64, len(numbers))
+
+    def announce(self, numbers: NDArray[np.int64]) -> Packet | None:
+        """Those of some rows that units have not been told of; from now on they have ids."""
+        fresh = [number for number in np.unique(numbers).tolist() if number not in self.ids]
+        if not fresh:
+            return None
+        for number in fresh:
+            self.ids[number] = len(self.ids)
+        return self.packet(np.array(fresh, np.int64))
+
+    def packet(self, numbers: NDArray[np.int64]) -> Packet:
+        """Rows as they were given."""
+        places = self.places(numbers)
+        return Packet(numbers, [self.labels[place] for place in places.tolist()], self.raw.take(places))
+
+
+class Leader:
+    """Leads the units through one training, by the working set or the active set.
+
+    In each round units propose rows, the worst violators of theirs. The leader solves the problem of these rows, and
+    of some that it keeps from before, to the end, with all others as they are. That is at least as good as any way of
+    joining steps of the units, so that the objective never falls.
+
+    Parameters
+    ----------
+    setting : Setting
+    policy : Policy
+    book : Book
+    standings : list of Standing, one a problem
+    threads : Threads
+        By which small problems are solved, where there are many.
+    """
+
+    def __init__(
+        self, setting: Setting, policy: Policy, book: Book, standings: list[Standing], threads: Threads
+    ) -> None:
+        from mergesvm.solvers import dual_kernels
+
+        self._kernels, self._setting, self._policy, self._threads = dual_kernels, setting, policy, threads
+        self.book, self.standings = book, standings
+        self.exchange = Exchange()
+        self.rounds = 0
+        self.violation = np.inf
+        self._kept: list[NDArray[np.int64]] = [NONE] * len(standings)
+        self._gains: list[float] = []
+        self._live = np.arange(len(standings))
+        self._intercepts = np.array([standing.total * max(policy.penalty, 0.0) for standing in standings])
+
+    def first(self) -> Order:
+        """What units are told to begin with: nothing moves."""
+        count = len(self.standings)
+        limits = np.tile([np.inf, -np.inf], (count, 1))
+        return Order(None, NONE, Lists.empty(0), self._live, Lists.empty(count), self._intercepts, limits)
+
+    def next(self, answers: list[Answer]) -> Order:
+        """What units are told after what they have answered; no problem is live any more when all are at their end."""
+        self._enter(answers)
+        asleep = sum(answer.asleep for answer in answers) > 0
+        high, low, violations = self._judge(answers, asleep)
+        unfinished = violations > self._policy.tolerance
+        if not asleep:
+            for p in self._live[~unfinished]:
+                self.standings[p].ended = self.standings[p].ended or "tolerance"
+        self.violation = float(violations.max(initial=0.0))
+        going = np.array([not self.standings[p].ended for p in self._live], dtype=bool) & unfinished
+        if self._policy.rounds is not None and self.rounds >= self._policy.rounds and not asleep:
+            for p in self._live[going]:
+                self.standings[p].ended = "rounds"
+            going[:] = False
+        solved = self._solve(np.flatnonzero(going), answers, violations)
+        order = self._order(solved, high, low, awake=not self._policy.sleeps or not going.any())
+        self.exchange.note(answers, order)
+        return order
+
+    def _enter(self, answers: list[Answer]) -> None:
+        setting = self._setting
+        for answer in answers:
+            if answer.news is not None:
+                rows = answer.news.rows
+                dense = rows.toarray() if setting.dense and not isinstance(rows, np.ndarray) else rows
+                self.book.enter(answer.news, setting.kernel.lift(dense, setting.real, setting.origin))
+
+    def _judge(
+        self, answers: list[Answer], asleep: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """The highest v that may rise, the lowest that may fall, and how far each problem is from its end."""
+        told, kernels = np.array([answer.told for answer in answers]), self._kernels
+        high, low = told[:, :, kernels.UP].max(axis=0), told[:, :, kernels.LOW].min(axis=0)
+        sums = told.sum(axis=0)
+        penalty, live = self._policy.penalty, self._live
+        if not asleep:  # sums over all rows are exact, and take the place of those that were kept up step by step
+            for at, p in enumerate(live):
+                total = sums[at, kernels.TOTAL]
+                self.standings[p].total = total
+                self.standings[p].objective = (
+                    sums[at, kernels.ALPHAS] - sums[at, kernels.SQUARE] / 2 - max(penalty, 0.0) * total**2 / 2
+                )
+        if penalty < 0:
+            middle = (high + low) / 2
+            self._intercepts = np.where(np.isfinite(middle), middle, 0.0)
+            violations = high - low
+        else:
+            self._intercepts = penalty * np.array([self.standings[p].total for p in live])
+            violations = np.maximum(high - self._intercepts, self._intercepts - low)
+        violations = np.where(np.isfinite(violations), violations, 0.0)
+        if self._policy.gap and not asleep:
+            objective = np.array([self.standings[p].objective for p in live])
+            square = sums[:, kernels.SQUARE] + max(penalty, 0.0) * sums[:, kernels.TOTAL] ** 2
+            primal = square / 2 + sums[:, kernels.LOSS]
+            gaps = (primal - objective) / np.maximum(np.abs(objective), np.finfo(np.float64).tiny)
+            violations = gaps  # with the intercept of the round before, which gives a bound, too
+        return high, low, violations
+
+    def _solve(
+        self, going: NDArray[np.intp], answers: list[Answer], violations: NDArray[np.float64]
+    ) -> dict[int, Small]:
+        """Solve the small problems of those that are live."""
+        if not len(going):
+            return {}
+        self.rounds += 1
+
+        def solve(at: int) -> Small:
+            return self._small(at, answers, float(violations[at]))
+
+        one = len(going) == 1
+        found = [solve(going[0])] if one else self._threads.map(solve, going.tolist())
+        gain = sum(small.gain for small in found)
+        total = sum(abs(standing.objective) for standing in self.standings)
+        self._gains = [*self._gains[-STALLED + 1 :], gain]
+        if len(self._gains) == STALLED and sum(self._gains) <= NOTHING * total:
+            for at in going:
+                self.standings[self._live[at]].ended = "stalled"
+            return {}
+        return dict(zip(going.tolist(), found, strict=True))
+
+    def _small(self, at: int, answers: list[Answer], violation: float) -> Small:
+        policy, standing = self._policy, self.standings[self._live[at]]
+        spans = [answer.proposed.span(at) for answer in answers]
+        numbers = np.concatenate([a.proposed.keys[span] for a, span in zip(answers, spans, strict=True)])
+        values = np.concatenate([_values(a)[span] for a, span in zip(answers, spans, strict=True)])
+        v, alpha, bound, y = (np.ascontiguousarray(column) for column in values.T)
+        K = self._matrix(numbers)
+        before, wants = alpha.copy(), v.copy()
+        tolerance = max(policy.share * (violation if not policy.gap else float(np.ptp(v))), policy.tolerance / 2)
+        self._ascend(K, y, v, alpha, bound, standing.total, tolerance)
+        if policy.most_support is not None and (alpha > 0).sum() > policy.most_support:
+            alpha = self._pruned(K, y, alpha, bound)
+        steps = y * (alpha - before)
+        gain = float(wants @ steps - steps @ (K @ steps) / 2)
+        if policy.penalty > 0:
+            moved = steps.sum()
+            gain -= policy.penalty * float(moved * standing.total + moved**2 / 2)
+        if policy.most_support is not None and gain <= NOTHING * abs(standing.objective):
+            standing.ended = "support"  # nothing more to be gained with so few rows
+            steps, alpha, gain = np.zeros_like(steps), before, 0.0
+        return Small(numbers, y, alpha, bound, steps, gain)
+
+    def _ascend(self, K: Any, y: Any, v: Any, alpha: Any, bound: Any, total: float, tolerance: float) -> None:
+        # In the plane of two rows a small problem is solved in a few steps a row; the limit is for those that are not.
+        self._kernels.ascend(K, y, v, alpha, bound, total, self._policy.penalty, tolerance, 1000 * max(len(y), 100))
+
+    def _pruned(self, K: Any, y: Any, alpha: Any, bound: Any) -> NDArray[np.float64]:
+        """Multipliers of as many rows as may be in use, those that have most of their bound; all others have none."""
+        most = self._policy.most_support
+        stay = np.sort(np.argsort(-alpha / np.maximum(bound, np.finfo(np.float64).tiny), kind="stable")[:most])
+        small, v = np.zeros(len(stay)), y[stay].copy()
+        self._ascend(K[np.ix_(stay, stay)], y[stay], v, small, bound[stay], 0.0, self._policy.tolerance / 2)
+        pruned = np.zeros_like(alpha)
+        pruned[stay] = small
+        return pruned
+
+    def _matrix(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        rows, kernel = self.book.lifted.take(self.book.places(numbers)), self._setting.kernel
+        K = np.empty((len(numbers), len(numbers)), dtype=self._setting.real)
+        kernel.fill(kernel.turn(rows), rows, K)
+        return K
+
+    def _order(
+        self, solved: dict[int, Small], high: NDArray[np.float64], low: NDArray[np.float64], awake: bool
+    ) -> Order:
+        moved, keys, values, changed = [], [], [], []
+        for at, small in solved.items():
+            p, rows = self._live[at], np.flatnonzero(small.steps)
+            self._note(p, small, rows)
+            if len(rows):
+                moved.append(p)
+                keys.append(small.numbers[rows])
+                values.append(small.steps[rows])
+                changed.append(small.numbers[rows])
+        arrivals = self.book.announce(np.concatenate(changed)) if changed else None
+        steps = Lists.of([self.book.ids_of(part) for part in keys], values)
+        stay = np.array([not self.standings[p].ended for p in self._live], dtype=bool)
+        self._live, self._intercepts = self._live[stay], self._intercepts[stay]
+        if self._policy.penalty > 0:
+            self._intercepts = self._policy.penalty * np.array([self.standings[p].total for p in self._live])
+        kept = Lists.of([self.book.ids_of(self._kept[p]) for p in self._live])
+        limits = np.column_stack([high[stay], low[stay]])
+        return Order(
+            arrivals, np.array(moved, np.int64), steps, self._live, kept, self._intercepts, limits, awake
+        )
+
+    def _note(self, p: int, small: Small, rows: NDArray[np.intp]) -> None:
+        """Note what has moved in a problem, and which rows stay in its working set."""
+        standing = self.standings[p]
+        for number, coef in zip(small.numbers[rows].tolist(), (small.y * small.alpha)[rows].tolist(), strict=True):
+            if coef == 0:
+                standing.coefs.pop(number, None)
+            else:
+                standing.coefs[number] = coef
+        standing.objective += small.gain
+        standing.total += float(small.steps.sum())
+        if self._policy.support:
+            self._kept[p] = np.fromiter(standing.coefs, np.int64, len(standing.coefs))
+            return
+        free = small.numbers[(small.alpha > 0) & (small.alpha < small.bound)]
+        old = np.isin(free, self._kept[p])
+        self._kept[p] = np.concatenate([free[~old], free[old]])[: self._policy.kept]
+
+
+def _values(answer: Answer) -> NDArray[np.float64]:
+    assert answer.proposed.values is not None
+    return answer.proposed.values
+
+
+def resumed(standings: list[Standing]) -> list[Standing]:
+    """Standings from which training goes on."""
+    return [replace(standing, ended="") for standing in standings]

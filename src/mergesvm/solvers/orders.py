@@ -1,0 +1,175 @@
+"""What units and the one that leads them say to one another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.labels import Label
+from mergesvm.solvers.kernel import Kernel
+
+Pair = tuple[Label, Label]
+"""The classes that a problem tells apart: the negative, and the positive one."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What units work on.
+
+    Attributes
+    ----------
+    pairs : list of pairs of classes
+    bounds : array of shape (pairs, 2)
+        What alpha of a row of weight 1 is bounded by, on either side.
+    kernel : Kernel
+    real : dtype
+        The precision of kernel values.
+    dense : bool
+        Whether sparse rows are multiplied as dense ones.
+    origin : array of shape (features,), or None
+        About which rows are multiplied, where the kernel allows it.
+    room : int
+        How many rows a unit proposes at a time, for either direction of a problem.
+    noise : float
+        By what share chance decides which of the violators are proposed.
+    sifts : bool
+        Whether a unit first solves the problem of these rows by itself, and proposes only those that are then in use.
+    memory : int
+        Bytes for columns of the kernel matrix, at each unit.
+    """
+
+    pairs: list[Pair]
+    bounds: NDArray[np.float64]
+    kernel: Kernel
+    real: np.dtype[Any]
+    dense: bool
+    origin: NDArray[np.float64] | None
+    room: int
+    noise: float
+    sifts: bool
+    memory: int
+
+
+@dataclass(frozen=True)
+class Packet:
+    """Rows that travel: their numbers, and the rows as they were given."""
+
+    numbers: NDArray[np.int64]
+    labels: list[Label]
+    rows: Any
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass(frozen=True)
+class Lists:
+    """One list of entries for each of some problems, one after another.
+
+    >>> lists = Lists.of([np.array([3, 1]), np.array([7])])
+    >>> lists.keys[lists.span(1)], len(lists)
+    (array([7]), 2)
+
+    Attributes
+    ----------
+    firsts : array of int, shape (problems + 1,)
+        Where the list of each problem begins.
+    keys : array of int
+        Which row an entry is about.
+    values : array, or None
+    """
+
+    firsts: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    values: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, keys: list[NDArray[np.int64]], values: list[NDArray[np.float64]] | None = None) -> Lists:
+        """From the lists of the problems."""
+        firsts = np.cumsum([0, *(len(part) for part in keys)], dtype=np.int64)
+        joined = np.concatenate(keys) if keys else np.zeros(0, np.int64)
+        return cls(firsts, joined, np.concatenate(values) if values else None if values is None else np.zeros(0))
+
+    @classmethod
+    def empty(cls, problems: int) -> Lists:
+        """Of no entries."""
+        return cls(np.zeros(problems + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+    def span(self, at: int) -> slice:
+        """Where the list of a problem is."""
+        return slice(int(self.firsts[at]), int(self.firsts[at + 1]))
+
+    def __len__(self) -> int:
+        return len(self.firsts) - 1
+
+
+@dataclass(frozen=True)
+class Order:
+    """What units are told: by how much y alpha of rows moves, and what to go on with.
+
+    Attributes
+    ----------
+    arrivals : Packet or None
+        Rows that have come into use; they get the next ids, at all units alike.
+    moved : array of int
+        The problems in which rows move.
+    steps : Lists
+        By how much y alpha moves, by id, for those problems.
+    live : array of int, shape (live,)
+        The problems that are not at their end.
+    kept : Lists
+        Ids of rows that stay in the working set, for the live problems.
+    intercepts : array of shape (live,)
+    limits : array of shape (live, 2)
+        The highest v that may rise, and the lowest that may fall, of all units: beyond them rows can sleep.
+    awake : bool
+        Whether all rows have to be awake.
+    """
+
+    arrivals: Packet | None
+    moved: NDArray[np.int64]
+    steps: Lists
+    live: NDArray[np.int64]
+    kept: Lists
+    intercepts: NDArray[np.float64]
+    limits: NDArray[np.float64]
+    awake: bool = True
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a unit says: how far its problems are, and which rows it proposes to move.
+
+    Attributes
+    ----------
+    told : array of shape (live, TOLD)
+    proposed : Lists
+        By number of the row; the values are of shape (rows, 4): v, alpha, its bound, and y.
+    news : Packet or None
+        Those of them that were never proposed before.
+    asleep : int
+        How many rows sleep.
+    """
+
+    told: NDArray[np.float64]
+    proposed: Lists
+    news: Packet | None = None
+    asleep: int = 0
+
+
+def size_of(message: Any) -> int:
+    """Bytes of the numbers in a message.
+
+    >>> size_of(Lists(np.zeros(2, np.int64), np.zeros(3, np.int64)))
+    40
+    """
+    if isinstance(message, np.ndarray):
+        return message.nbytes
+    if hasattr(message, "indptr"):
+        return int(message.data.nbytes + message.indices.nbytes + message.indptr.nbytes)
+    if isinstance(message, (Packet, Lists, Order, Answer)):
+        return sum(size_of(getattr(message, part.name)) for part in fields(message))
+    return 0
