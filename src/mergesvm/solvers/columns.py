@@ -89,12 +89,17 @@ class Columns:
         self.kernel.fill(known.take(ids), self.rows.take(rows), out)
         self.computed += out.size
 
+    @property
+    def held(self) -> int:
+        """How many columns are kept now."""
+        return int((self._holders >= 0).sum())
+
     def rearrange(self, order: NDArray[np.int64], awake: int) -> None:
         """Put the first rows into another order, and then look after only so many of them."""
-        count = len(order)
+        from mergesvm.solvers.dual_kernels import reorder
+
         self.rows.reorder(order)
-        for slot in np.flatnonzero(self._holders >= 0):
-            self.slab[slot, :count] = self.slab[slot, order]
+        reorder(self.slab, np.flatnonzero(self._holders >= 0), order)
         self.awake = awake
 
     def wake(self) -> None:

@@ -183,13 +183,13 @@ def chance(seed, number):  # type: ignore[no-untyped-def] # pragma: no cover
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def pick(problems, starts, counts, score, alpha, bound, intercepts, room, noise, seed, places, found):  # type: ignore[no-untyped-def] # pragma: no cover
+def pick(problems, starts, counts, score, alpha, bound, intercepts, room, noise, seed, kept, places, found):  # type: ignore[no-untyped-def] # pragma: no cover
     """Pick the worst violators of each problem: at most ``room`` that should rise, and as many that should fall.
 
     Into places (problems, 2 room), of which found (problems,) are used. Only those count that are on the wrong side of
     the intercept, or, if there are none, the one that is nearest to it. The worst alone would be outliers that have
     little in common with the other rows: so each but the very worst counts by a share of its want, of at least
-    1 - ``noise``, that is left to chance.
+    1 - ``noise``, that is left to chance. Rows that are kept anyway are not picked.
     """
     for at in range(problems.size):
         p = problems[at]
@@ -204,7 +204,7 @@ def pick(problems, starts, counts, score, alpha, bound, intercepts, room, noise,
                 start = starts[p, side]
                 for t in range(start, start + counts[p, side]):
                     moves = alpha[t] < bound[t] if side == facing else alpha[t] > 0
-                    if moves:
+                    if moves and not kept[t]:
                         want = (y - score[t] - intercepts[at]) * (2.0 * facing - 1.0)
                         if want > worst:
                             worst, last = want, t
@@ -286,6 +286,18 @@ def rest(starts, sides, count, score, alpha, bound, limits, resting):  # type: i
             rises = alpha[at] < bound[at] if sides[k] else alpha[at] > 0
             falls = alpha[at] > 0 if sides[k] else alpha[at] < bound[at]
             resting[t] &= (not rises or v < low) and (not falls or v > high)
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def reorder(slab, lines, order):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Put the first values of some lines of an array into another order."""
+    part = np.empty(order.size, dtype=slab.dtype)
+    for k in range(lines.size):
+        line = slab[lines[k]]
+        for t in range(uint64(order.size)):
+            part[t] = line[order[t]]
+        for t in range(uint64(order.size)):
+            line[t] = part[t]
 
 
 LOG2E = np.float32(1.44269504)

@@ -176,8 +176,6 @@ class GradientLeader:
                 continue
             numbers = np.concatenate([a.proposed.keys[a.proposed.span(at)] for a in answers])
             steps = np.concatenate([_steps(a)[a.proposed.span(at)] for a in answers])
-            for number, step in zip(numbers.tolist(), steps.tolist(), strict=True):
-                standing.coefs[number] = standing.coefs.get(number, 0.0) + step
             keys.append(numbers)
             values.append(steps)
             moved.append(p)
@@ -190,7 +188,7 @@ class GradientLeader:
             intercepts.append(self._policy.penalty * total)
             beyond.append(self._policy.penalty * (total + momentum * (total - standing.total)))
         arrivals = self.book.announce(np.concatenate(keys)) if keys else None
-        steps_by_id = Lists.of([self.book.ids_of(part) for part in keys], values)
+        steps_by_id = Lists.of([self.book.ids(part) for part in keys], values)
         self._live = np.array(live, np.int64)
         limits = np.tile([np.inf, -np.inf], (len(live), 1))
         order = Order(

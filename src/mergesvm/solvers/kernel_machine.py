@@ -84,8 +84,8 @@ class Trained:
     ----------
     pairs : list of pairs of classes
     rows : dict of class to int
-    coefs : list of dict of number to float
-        y alpha of the rows in use, for each pair.
+    coefs : Lists
+        Y alpha of the rows in use, by number, for each pair.
     support : Packet or None
         The rows that are in use in any pair; None if there are none.
     intercepts : array of shape (pairs,)
@@ -102,7 +102,7 @@ class Trained:
 
     pairs: list[Pair]
     rows: dict[Label, int]
-    coefs: list[dict[int, float]]
+    coefs: Lists
     support: Packet | None
     intercepts: NDArray[np.float64]
     objectives: NDArray[np.float64]
@@ -130,6 +130,7 @@ class KernelMachine:
     def __init__(self, units: Units[Any], engine: Engine, terms: Terms, threads: Threads) -> None:
         self.units, self.engine, self.terms, self._threads = units, engine, terms, threads
         self._book, self._standings = Book(), {}  # type: Book, dict[Pair, Standing]
+        self._coefs: dict[Pair, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
         self.kernel: Kernel | None = None
         self._setting: Setting | None = None
         self.real = np.dtype(np.float64)
@@ -152,15 +153,14 @@ class KernelMachine:
             self.units.call("rest")
 
     def _trained(self, setting: Setting, counts: dict[Label, int], progress: Progress | None) -> Trained:
-        standings = [replace(self._standings.get(pair, Standing({})), ended="") for pair in setting.pairs]
-        standings = [replace(standing, coefs=dict(standing.coefs)) for standing in standings]
+        standings = [replace(self._standings.get(pair, Standing()), ended="") for pair in setting.pairs]
         leader, method, order = self._leader(setting, standings)
 
         def decide(answers: list[Any]) -> Any:
             decided = leader.next(answers)
             if progress is not None:
                 head = decided if isinstance(decided, Order) else decided[0]
-                progress(leader.rounds, len(head.live), leader.violation, len(leader.book.ids))
+                progress(leader.rounds, len(head.live), leader.violation, leader.book.used)
             return decided
 
         while True:
@@ -254,15 +254,14 @@ class KernelMachine:
 
     def _support(self, pairs: Sequence[Pair]) -> Lists:
         """Y alpha of all rows in use, by id."""
-        held = [self._standings.get(pair, Standing({})).coefs for pair in pairs]
-        keys = [self._book.ids_of(np.fromiter(coefs, np.int64, len(coefs))) for coefs in held]
-        return Lists.of(keys, [np.fromiter(coefs.values(), np.float64, len(coefs)) for coefs in held])
+        held = [self._coefs.get(pair, (NONE, np.zeros(0))) for pair in pairs]
+        return Lists.of([self._book.ids(numbers) for numbers, _ in held], [coefs for _, coefs in held])
 
     def _conclude(self, setting: Setting, counts: dict[Label, int], leader: Any) -> Trained:
         from mergesvm.solvers import dual_kernels as kernels
 
         empty = np.zeros(len(setting.pairs))
-        told = np.array([found for found, _ in self.units.call("conclude", empty)])
+        told = np.array([answer.told for answer in self.units.call("conclude", empty)])
         sums = told.sum(axis=0).reshape(len(setting.pairs), kernels.TOLD)
         high, low = told[:, :, kernels.UP].max(axis=0), told[:, :, kernels.LOW].min(axis=0)
         penalty = max(self.penalty, 0.0)
@@ -277,15 +276,20 @@ class KernelMachine:
             intercepts = np.where(free > 0, sums[:, kernels.FREE_SUM] / np.maximum(free, 1), middle)
             violations = high - low
         answers = self.units.call("conclude", intercepts)
-        sums = np.sum([found for found, _ in answers], axis=0).reshape(len(setting.pairs), kernels.TOLD)
+        sums = np.sum([answer.told for answer in answers], axis=0).reshape(len(setting.pairs), kernels.TOLD)
         square = sums[:, kernels.SQUARE] + penalty * sums[:, kernels.TOTAL] ** 2
         objectives = sums[:, kernels.ALPHAS] - square / 2
-        moments = _moments([moment for _, moment in answers], intercepts)
+        moments = _moments([answer.moments for answer in answers], intercepts)
+        coefs = _gathered([answer.coefs for answer in answers])
+        spans = [coefs.span(p) for p in range(len(coefs))]
+        assert coefs.values is not None
+        self._coefs |= {
+            pair: (coefs.keys[span], coefs.values[span]) for pair, span in zip(setting.pairs, spans, strict=True)
+        }
         finite = violations[np.isfinite(violations)]
 
         def result() -> Trained:
-            coefs = [dict(standing.coefs) for standing in leader.standings]
-            used = np.array(sorted({number for held in coefs for number in held}), dtype=np.int64)
+            used = np.unique(coefs.keys)
             return Trained(
                 setting.pairs,
                 counts,
@@ -318,23 +322,22 @@ class KernelMachine:
 
     def _withdrawal(self, setting: Setting, numbers: NDArray[np.int64]) -> Order:
         """Steps that bring y alpha of rows that go to zero, and that of others with them where its sum has to be 0."""
-        keys, values, gone = [], [], set(numbers.tolist())
+        keys, values = [], []
         for pair in setting.pairs:
-            coefs = self._standings.setdefault(pair, Standing({})).coefs
-            steps = {number: -coef for number, coef in coefs.items() if number in gone}
-            surplus = -sum(steps.values())  # what is missing now on the other side of zero
+            held, coefs = self._coefs.get(pair, (NONE, np.zeros(0)))
+            leaving = np.isin(held, numbers)
+            steps = np.where(leaving, -coefs, 0.0)
+            surplus = -steps.sum()  # what the others are short of, now
             if self.penalty < 0 and surplus != 0:
-                heavy = {n: c for n, c in coefs.items() if n not in gone and c * surplus < 0}
-                share = min(1.0, abs(surplus) / max(sum(map(abs, heavy.values())), np.finfo(np.float64).tiny))
-                steps |= {number: -coef * share for number, coef in heavy.items()}
-            for number, step in steps.items():
-                left = coefs[number] + step
-                if number in gone or left == 0:
-                    del coefs[number]
-                else:
-                    coefs[number] = left
-            keys.append(self._book.ids_of(np.fromiter(steps, np.int64, len(steps))))
-            values.append(np.fromiter(steps.values(), np.float64, len(steps)))
+                heavy = ~leaving & (coefs * surplus < 0)
+                share = min(1.0, abs(surplus) / max(np.abs(coefs[heavy]).sum(), np.finfo(np.float64).tiny))
+                steps[heavy] = -coefs[heavy] * share
+            moving = np.flatnonzero(steps)
+            keys.append(self._book.ids(held[moving]))
+            values.append(steps[moving])
+            left = coefs + steps
+            stay = ~leaving & (left != 0)
+            self._coefs[pair] = held[stay], left[stay]
         count = len(setting.pairs)
         limits = np.tile([np.inf, -np.inf], (0, 1))
         moved = np.arange(count)
@@ -366,6 +369,15 @@ def _moments(parts: list[NDArray[np.float64]], intercepts: NDArray[np.float64]) 
     return SideMoments(
         means + intercepts[:, None], scatters.sum(axis=1) / np.maximum(counts.sum(axis=1), 1), counts
     )
+
+
+def _gathered(parts: list[Lists]) -> Lists:
+    """The lists of all units as one."""
+    keys, values = [], []
+    for p in range(len(parts[0])):
+        keys.append(np.concatenate([part.keys[part.span(p)] for part in parts]))
+        values.append(np.concatenate([part.values[part.span(p)] for part in parts if part.values is not None]))
+    return Lists.of(keys, values)
 
 
 def _warn(ends: list[str], violation: float, terms: Terms, real: np.dtype[Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,10 @@ STALLED = 50
 
 NOTHING = 1e-11
 """What counts as next to nothing, as a share of the objective."""
+
+
+REMEMBERED = 64 * 2**20
+"""Bytes for the kernel matrices of small problems, which have most of their rows in common with those of last round."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,8 @@ class Policy:
 
 @dataclass
 class Standing:
-    """How one problem stands: y alpha of the rows in use by number, the objective, y'alpha, and what it gained last."""
+    """How one problem stands: the objective, y'alpha, and why it is at its end, if it is."""
 
-    coefs: dict[int, float]
     objective: float = 0.0
     total: float = 0.0
     ended: str = ""
@@ -90,33 +93,36 @@ class Book:
 
     def __init__(self) -> None:
         self.lifted, self.raw, self.labels = Known(), Stack(), []  # type: Known, Stack, list[Label]
-        self._places: dict[int, int] = {}
-        self.ids: dict[int, int] = {}
+        self._places, self._ids = NONE, NONE
+        self.used = 0
 
     def enter(self, packet: Packet, lifted: Lifted) -> None:
         """Enter rows that came from a unit."""
-        for number in packet.numbers.tolist():
-            self._places[number] = len(self._places)
+        missing = int(packet.numbers.max()) + 1 - len(self._places)
+        if missing > 0:
+            more = np.full(missing + len(self._places), -1, np.int64)
+            self._places, self._ids = np.append(self._places, more), np.append(self._ids, more)
+        self._places[packet.numbers] = len(self.labels) + np.arange(len(packet))
         self.lifted.append(lifted)
         self.raw.append(packet.rows)
         self.labels += packet.labels
 
     def places(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where rows are entered."""
-        return np.fromiter(map(self._places.__getitem__, numbers.tolist()), np.int64, len(numbers))
+        return self._places[numbers]
 
-    def ids_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def ids(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """By what ids units know rows that have come into use."""
-        return np.fromiter(map(self.ids.__getitem__, numbers.tolist()), np.int64, len(numbers))
+        return self._ids[numbers]
 
     def announce(self, numbers: NDArray[np.int64]) -> Packet | None:
         """Those of some rows that units have not been told of; from now on they have ids."""
-        fresh = [number for number in np.unique(numbers).tolist() if number not in self.ids]
-        if not fresh:
+        fresh = np.unique(numbers[self._ids[numbers] < 0])
+        if not len(fresh):
             return None
-        for number in fresh:
-            self.ids[number] = len(self.ids)
-        return self.packet(np.array(fresh, np.int64))
+        self._ids[fresh] = self.used + np.arange(len(fresh))
+        self.used += len(fresh)
+        return self.packet(fresh)
 
     def packet(self, numbers: NDArray[np.int64]) -> Packet:
         """Rows as they were given."""
@@ -154,13 +160,15 @@ class Leader:
         self._kept: list[NDArray[np.int64]] = [NONE] * len(standings)
         self._gains: list[float] = []
         self._live = np.arange(len(standings))
+        self._matrices: dict[int, tuple[NDArray[np.int64], NDArray[Any]]] = {}
         self._intercepts = np.array([standing.total * max(policy.penalty, 0.0) for standing in standings])
 
     def first(self) -> Order:
         """What units are told to begin with: nothing moves."""
         count = len(self.standings)
         limits = np.tile([np.inf, -np.inf], (count, 1))
-        return Order(None, NONE, Lists.empty(0), self._live, Lists.empty(count), self._intercepts, limits)
+        kept = None if self._policy.support else Lists.empty(count)
+        return Order(None, NONE, Lists.empty(0), self._live, kept, self._intercepts, limits)
 
     def next(self, answers: list[Answer]) -> Order:
         """What units are told after what they have answered; no problem is live any more when all are at their end."""
@@ -249,7 +257,7 @@ class Leader:
         numbers = np.concatenate([a.proposed.keys[span] for a, span in zip(answers, spans, strict=True)])
         values = np.concatenate([_values(a)[span] for a, span in zip(answers, spans, strict=True)])
         v, alpha, bound, y = (np.ascontiguousarray(column) for column in values.T)
-        K = self._matrix(numbers)
+        K = self._matrix(self._live[at], numbers)
         before, wants = alpha.copy(), v.copy()
         tolerance = max(policy.share * (violation if not policy.gap else float(np.ptp(v))), policy.tolerance / 2)
         self._ascend(K, y, v, alpha, bound, standing.total, tolerance)
@@ -279,10 +287,24 @@ class Leader:
         pruned[stay] = small
         return pruned
 
-    def _matrix(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        rows, kernel = self.book.lifted.take(self.book.places(numbers)), self._setting.kernel
+    def _matrix(self, p: int, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """Kernel values of rows with one another; those of rows that were here in the last round are known."""
+        kernel, rows = self._setting.kernel, self.book.lifted.take(self.book.places(numbers))
         K = np.empty((len(numbers), len(numbers)), dtype=self._setting.real)
-        kernel.fill(kernel.turn(rows), rows, K)
+        order, old = self._matrices.pop(p, (NONE, K[:0]))
+        at = np.minimum(np.searchsorted(numbers, order, sorter=(sorter := np.argsort(numbers))), len(numbers) - 1)
+        here = sorter[at]
+        stayed = np.flatnonzero(numbers[here] == order)
+        fresh = np.setdiff1d(np.arange(len(numbers)), here[stayed], assume_unique=True)
+        if len(stayed) < len(numbers) // 4:
+            kernel.fill(kernel.turn(rows), rows, K)
+        else:
+            K[np.ix_(here[stayed], here[stayed])] = old[np.ix_(stayed, stayed)]
+            part = np.empty((len(fresh), len(numbers)), dtype=K.dtype)
+            kernel.fill(kernel.turn(rows.take(fresh)), rows, part)
+            K[fresh], K[:, fresh] = part, part.T
+        if len(self._live) * K.nbytes <= REMEMBERED:
+            self._matrices[p] = numbers, K
         return K
 
     def _order(
@@ -291,47 +313,35 @@ class Leader:
         moved, keys, values, changed = [], [], [], []
         for at, small in solved.items():
             p, rows = self._live[at], np.flatnonzero(small.steps)
-            self._note(p, small, rows)
+            self._note(p, small)
             if len(rows):
                 moved.append(p)
                 keys.append(small.numbers[rows])
                 values.append(small.steps[rows])
                 changed.append(small.numbers[rows])
         arrivals = self.book.announce(np.concatenate(changed)) if changed else None
-        steps = Lists.of([self.book.ids_of(part) for part in keys], values)
+        steps = Lists.of([self.book.ids(part) for part in keys], values)
         stay = np.array([not self.standings[p].ended for p in self._live], dtype=bool)
         self._live, self._intercepts = self._live[stay], self._intercepts[stay]
         if self._policy.penalty > 0:
             self._intercepts = self._policy.penalty * np.array([self.standings[p].total for p in self._live])
-        kept = Lists.of([self.book.ids_of(self._kept[p]) for p in self._live])
+        kept = None if self._policy.support else Lists.of([self.book.ids(self._kept[p]) for p in self._live])
         limits = np.column_stack([high[stay], low[stay]])
         return Order(
             arrivals, np.array(moved, np.int64), steps, self._live, kept, self._intercepts, limits, awake
         )
 
-    def _note(self, p: int, small: Small, rows: NDArray[np.intp]) -> None:
+    def _note(self, p: int, small: Small) -> None:
         """Note what has moved in a problem, and which rows stay in its working set."""
         standing = self.standings[p]
-        for number, coef in zip(small.numbers[rows].tolist(), (small.y * small.alpha)[rows].tolist(), strict=True):
-            if coef == 0:
-                standing.coefs.pop(number, None)
-            else:
-                standing.coefs[number] = coef
         standing.objective += small.gain
         standing.total += float(small.steps.sum())
-        if self._policy.support:
-            self._kept[p] = np.fromiter(standing.coefs, np.int64, len(standing.coefs))
-            return
-        free = small.numbers[(small.alpha > 0) & (small.alpha < small.bound)]
-        old = np.isin(free, self._kept[p])
-        self._kept[p] = np.concatenate([free[~old], free[old]])[: self._policy.kept]
+        if not self._policy.support:
+            free = small.numbers[(small.alpha > 0) & (small.alpha < small.bound)]
+            old = np.isin(free, self._kept[p], assume_unique=True, kind="sort")
+            self._kept[p] = np.concatenate([free[~old], free[old]])[: self._policy.kept]
 
 
 def _values(answer: Answer) -> NDArray[np.float64]:
     assert answer.proposed.values is not None
     return answer.proposed.values
-
-
-def resumed(standings: list[Standing]) -> list[Standing]:
-    """Standings from which training goes on."""
-    return [replace(standing, ended="") for standing in standings]

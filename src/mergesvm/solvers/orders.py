@@ -120,8 +120,8 @@ class Order:
         By how much y alpha moves, by id, for those problems.
     live : array of int, shape (live,)
         The problems that are not at their end.
-    kept : Lists
-        Ids of rows that stay in the working set, for the live problems.
+    kept : Lists or None
+        Ids of rows that stay in the working set, for the live problems; None for all that are in use.
     intercepts : array of shape (live,)
     limits : array of shape (live, 2)
         The highest v that may rise, and the lowest that may fall, of all units: beyond them rows can sleep.
@@ -133,7 +133,7 @@ class Order:
     moved: NDArray[np.int64]
     steps: Lists
     live: NDArray[np.int64]
-    kept: Lists
+    kept: Lists | None
     intercepts: NDArray[np.float64]
     limits: NDArray[np.float64]
     awake: bool = True
@@ -158,6 +158,24 @@ class Answer:
     proposed: Lists
     news: Packet | None = None
     asleep: int = 0
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What a unit says at the end, of all problems.
+
+    Attributes
+    ----------
+    told : array of shape (problems, TOLD)
+    moments : array of shape (problems, 2, 3)
+        Count, mean and scatter of the scores of either side.
+    coefs : Lists
+        Y alpha of the rows in use, by number.
+    """
+
+    told: NDArray[np.float64]
+    moments: NDArray[np.float64]
+    coefs: Lists
 
 
 def size_of(message: Any) -> int:

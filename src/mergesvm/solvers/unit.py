@@ -13,14 +13,17 @@ from mergesvm.data.labels import Label
 from mergesvm.solvers.columns import Columns
 from mergesvm.solvers.held import About, Held
 from mergesvm.solvers.kernel import Lifted
-from mergesvm.solvers.orders import Answer, Lists, Order, Packet, Pair, Setting
+from mergesvm.solvers.orders import Answer, Conclusion, Lists, Order, Packet, Pair, Setting
 from mergesvm.solvers.stack import Known
 
 NEXT_TO = 1e-12
 """Alpha that is as near to a bound as this share of it is on it."""
 
 FRUGAL = 0.25
-"""Rows are put to sleep if they are at least this share of those that are awake: rearranging costs, too."""
+"""Rows are put to sleep if they are at least this share of those that are awake."""
+
+PATIENCE = 8
+"""And not before scores took so many times the work since the last time that rearranging the columns takes."""
 
 PAUSE = 8
 """Every so many steps it is looked for rows that could sleep."""
@@ -105,7 +108,9 @@ class Unit:
         self._starts = (ends - self._counts.ravel()).reshape(-1, 2)
         total = int(self._counts.sum())
         self._score, self._alpha, self._bound = np.zeros(total), np.zeros(total), np.empty(total)
+        self._rows, self._marks = np.empty(total, np.int64), np.zeros(total, dtype=bool)
         self._turn, self._sleeping, self._log = 0, [], []  # type: int, list[Any], list[Any]
+        self._worked = [0] * len(self._classes)
         self._restore(support)
         self._working = True
 
@@ -126,16 +131,21 @@ class Unit:
             self._sleep(order)
         self._turn += 1
 
-    def conclude(self, intercepts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What is told of all problems, and count, mean and scatter of the scores of either side, (problems, 2, 3)."""
+    def conclude(self, intercepts: NDArray[np.float64]) -> Conclusion:
+        """What has become of all problems, with these intercepts."""
         told = np.empty((len(self._pairs), self._kernels.TOLD))
         self._kernels.look(*self._state(np.arange(len(self._pairs)), intercepts), told)
-        moments = np.zeros((len(self._pairs), 2, 3))
-        for p, side in np.ndindex(*self._counts.shape):
-            scores = self._score[self._span(p, side)]
-            if len(scores):
-                moments[p, side] = len(scores), scores.mean(), scores.var() * len(scores)
-        return told, moments
+        moments, numbers, coefs = np.zeros((len(self._pairs), 2, 3)), [], []
+        for p in range(len(self._pairs)):
+            span = slice(int(self._starts[p, 0]), self._span(p, 1).stop)
+            used = np.flatnonzero(self._alpha[span]) + span.start
+            numbers.append(self._held.numbers[self._rows[used]])
+            coefs.append(np.where(used >= self._starts[p, 1], self._alpha[used], -self._alpha[used]))
+            for side in range(2):
+                scores = self._score[self._span(p, side)]
+                if len(scores):
+                    moments[p, side] = len(scores), scores.mean(), scores.var() * len(scores)
+        return Conclusion(told, moments, Lists.of(numbers, coefs))
 
     def rest(self) -> None:
         """Keep alpha and the scores, and let go of all else."""
@@ -147,7 +157,7 @@ class Unit:
                 back = np.argsort(self._members[self._codes[label]])
                 span = self._span(p, side)
                 self._past[pair, label] = self._alpha[span][back], self._score[span][back]
-        for name in ("_columns", "_score", "_alpha", "_bound", "_log", "_sleeping"):
+        for name in ("_columns", "_score", "_alpha", "_bound", "_rows", "_marks", "_log", "_sleeping"):
             delattr(self, name)
         self._working = False
 
@@ -162,7 +172,7 @@ class Unit:
             for side, label in enumerate(pair):
                 code, span = self._codes[label], self._span(p, side)
                 weight = 1.0 if weights is None else weights[self._members[code]]
-                self._bound[span] = self._setting.bounds[p, side] * weight
+                self._bound[span], self._rows[span] = self._setting.bounds[p, side] * weight, self._members[code]
                 alpha, score = self._past.get((pair, label), (np.zeros(0), np.zeros(0)))
                 self._alpha[span][: len(alpha)], self._score[span][: len(score)] = alpha, score
         if not len(support.keys):
@@ -223,6 +233,7 @@ class Unit:
             touched = np.flatnonzero((pairs == code).any(axis=1))
             if columns.awake and len(touched):
                 self._add(code, problems[touched], ids[touched], values[touched])
+                self._worked[code] += len(touched) * columns.awake
                 if self._sleeping:
                     self._log.append((code, problems[touched], ids[touched], values[touched]))
 
@@ -290,6 +301,8 @@ class Unit:
     def _sleep(self, order: Order) -> None:
         """Put rows to sleep that rest at a bound in all problems; their scores are no longer looked after."""
         for code, columns in enumerate(self._columns):
+            if self._worked[code] < PATIENCE * columns.held * columns.awake:
+                continue
             at, sides = np.nonzero(self._pairs[order.live] == code)
             resting = np.full(columns.awake, len(at) > 0)
             starts = self._starts[order.live[at], sides]
@@ -306,8 +319,9 @@ class Unit:
             self._place[rows] = np.arange(len(rows))
             for p, side in np.argwhere(self._pairs == code):
                 span = slice(int(self._starts[p, side]), int(self._starts[p, side]) + before)
-                for array in (self._score, self._alpha, self._bound):
+                for array in (self._score, self._alpha, self._bound, self._rows):
                     array[span] = array[span][places]
+            self._worked[code] = 0
             self._sleeping.append((code, slice(awake, before), len(self._log)))
 
     def _wake(self) -> None:
@@ -336,29 +350,39 @@ class Unit:
         state = self._state(live, order.intercepts)
         told = np.empty((len(live), self._kernels.TOLD))
         self._kernels.look(*state, told)
+        kept, at = self._kept(order)
+        self._marks[kept] = True
         places, found = np.empty((len(live), 2 * room), np.int64), np.empty(len(live), np.int64)
-        self._kernels.pick(*state, room, self._setting.noise, self._turn, places, found)
-        rows, values = [], []
-        for at, p in enumerate(live):
-            flat = np.sort(places[at, : found[at]])
-            if self._setting.sifts:
-                flat = self._sifted(p, flat, order.intercepts[at])
-            kept = order.kept.keys[order.kept.span(at)]
-            kept = kept[self._own_rows[kept] >= 0]
-            if len(kept):
-                flat = np.union1d(flat, self._flat(np.full(len(kept), p), kept)[0])
-            cut = np.searchsorted(flat, self._starts[p, 1])
-            one, other = (self._members[code] for code in self._pairs[p])
-            rows.append(
-                np.append(one[flat[:cut] - self._starts[p, 0]], other[flat[cut:] - self._starts[p, 1]])
-            )
-            y = np.where(np.arange(len(flat)) < cut, -1.0, 1.0)
-            values.append(np.column_stack([y - self._score[flat], self._alpha[flat], self._bound[flat], y]))
-        keys = np.concatenate(rows) if rows else np.zeros(0, np.int64)
-        firsts = np.cumsum([0, *(len(part) for part in rows)], dtype=np.int64)
-        proposed = Lists(firsts, self._held.numbers[keys], np.concatenate(values) if values else np.zeros((0, 4)))
+        self._kernels.pick(*state, room, self._setting.noise, self._turn, self._marks, places, found)
+        self._marks[kept] = False
+        picked = [np.sort(line[:count]) for line, count in zip(places, found, strict=True)]
+        if self._setting.sifts:
+            picked = [
+                self._sifted(p, flat, b) for p, flat, b in zip(live.tolist(), picked, order.intercepts, strict=True)
+            ]
+        picked_at = np.repeat(np.arange(len(live)), [len(flat) for flat in picked])
+        flat, at = np.concatenate([*picked, kept]), np.append(picked_at, at)
+        by_problem = np.argsort(at, kind="stable")
+        flat, at = flat[by_problem], at[by_problem]
+        y = np.where(flat >= self._starts[live[at], 1], 1.0, -1.0)
+        values = np.column_stack([y - self._score[flat], self._alpha[flat], self._bound[flat], y])
+        firsts, rows = np.searchsorted(at, np.arange(len(live) + 1)), self._rows[flat]
         asleep = sum(len(columns.rows) - columns.awake for columns in self._columns)
-        return Answer(told, proposed, self._news(keys), asleep)
+        return Answer(told, Lists(firsts, self._held.numbers[rows], values), self._news(rows), asleep)
+
+    def _kept(self, order: Order) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where own rows are that stay in the working sets, and which of the live problems each is of."""
+        if order.kept is None:
+            used = [
+                np.flatnonzero(self._alpha[self._starts[p, 0] : self._span(p, 1).stop]) + self._starts[p, 0]
+                for p in order.live
+            ]
+            at = np.repeat(np.arange(len(used)), [len(flat) for flat in used])
+            return np.concatenate([np.zeros(0, np.int64), *used]), at
+        at = np.repeat(np.arange(len(order.live)), np.diff(order.kept.firsts))
+        mine = self._own_rows[order.kept.keys] >= 0
+        at = at[mine]
+        return self._flat(order.live[at], order.kept.keys[mine])[0], at
 
     def _news(self, rows: NDArray[np.int64]) -> Packet | None:
         """Those of some rows that were never sent."""
