@@ -13,17 +13,19 @@ array(['no', 'yes'], dtype='<U3')
 
 from mergesvm import engines, errors, features
 from mergesvm.data import Scan, scan
-from mergesvm.estimators import MergeSVC, PegasosSVC, RecursiveSVC
+from mergesvm.estimators import MergeSVC, ParallelKernelSVC, PegasosSVC, RecursiveSVC
 from mergesvm.knowledge import Knowledge, Signature, learn, load_kernels, merge
-from mergesvm.models import LinearModel, PairwiseModel, load_model, solve
+from mergesvm.models import KernelModel, LinearModel, PairwiseModel, load_model, solve
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "KernelModel",
     "Knowledge",
     "LinearModel",
     "MergeSVC",
     "PairwiseModel",
+    "ParallelKernelSVC",
     "PegasosSVC",
     "RecursiveSVC",
     "Scan",

@@ -15,8 +15,9 @@ from mergesvm.files import Content, Header, check_sizes, read_container, write_c
 from mergesvm.files.container import library_version
 from mergesvm.knowledge.file import provenance_fields, read_classes, read_provenance, read_signature, signature_parts
 from mergesvm.models.linear import LinearModel
+from mergesvm.models.model import Domain, Model
 from mergesvm.models.pairwise import PairwiseModel
-from mergesvm.models.planes import SOLVERS, Domain, Planes
+from mergesvm.models.planes import SOLVERS
 from mergesvm.models.votes import TIE_RULES
 from mergesvm.solvers import ClassMoments, SideMoments, Solution
 from mergesvm.solvers.schedule import Schedule
@@ -25,7 +26,7 @@ from mergesvm.solvers.weighting import SCHEMES
 KIND = "model"
 
 
-def save_model(model: Planes, path: str | os.PathLike[str]) -> None:
+def save_model(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model to a file, which is replaced as a whole or not at all."""
     assert isinstance(model, (LinearModel, PairwiseModel))
     domain = model.domain

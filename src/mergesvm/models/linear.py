@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from mergesvm.models.planes import Domain, Planes
+from mergesvm.models.model import Domain
+from mergesvm.models.planes import Planes
 from mergesvm.solvers import ClassMoments, SideMoments, Solution
 
 

@@ -25,7 +25,7 @@ from mergesvm.models.checks import Check, Checks
 from mergesvm.models.intake import LARGEST, Intake
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.live_terms import NUMBERS, LiveTerms
-from mergesvm.models.planes import Domain
+from mergesvm.models.model import Domain
 from mergesvm.models.truth import Part, Truth
 from mergesvm.solvers import ClassMoments, SideMoments, Solution, class_moments, one_vs_rest, side_moments
 from mergesvm.solvers.recursive import Recursion

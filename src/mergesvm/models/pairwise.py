@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from mergesvm.data import as_rows, spans
-from mergesvm.models.planes import Domain, Planes
-from mergesvm.models.votes import count_votes, sum_margins, winners
+from mergesvm.models.ballot import Ballot
+from mergesvm.models.model import Domain
+from mergesvm.models.planes import Planes
 from mergesvm.solvers import SideMoments, Solution
 
 BLOCK_SCORES = 1 << 21
@@ -39,22 +39,22 @@ class PairwiseModel(Planes):
         super().__init__(domain, solution)
         self._moments = moments
         self.ties = ties
+        self._ballot = Ballot(len(domain.labels), ties, moments)
         self.pairs_ = list(combinations(domain.labels, 2))
 
     def votes(self, X: Any) -> NDArray[np.float64]:
         """How many votes each class has, (rows, classes)."""
-        n_classes = len(self.classes_)
-        votes: NDArray[np.float64] = self._by_block(X, lambda scores: count_votes(scores, n_classes))
+        votes: NDArray[np.float64] = self._by_block(X, self._ballot.votes)
         return votes
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Votes, and in their fraction the summed margins; the highest is the predicted class. (rows, classes)."""
-        decision: NDArray[np.float64] = self._by_block(X, self._decide)
+        decision: NDArray[np.float64] = self._by_block(X, self._ballot.decide)
         return decision
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row."""
-        chosen = self._by_block(X, lambda scores: winners(scores, len(self.classes_), self.ties))
+        chosen = self._by_block(X, self._ballot.winners)
         predicted: NDArray[Any] = self.classes_[chosen]
         return predicted
 
@@ -64,7 +64,7 @@ class PairwiseModel(Planes):
         With r_ij the probability of i against j, p_i = 1 / (sum_j 1/r_ij - (k - 2)), brought to a sum of 1: exact
         where the pairs agree with one another.
         """
-        shares: NDArray[np.float64] = self._by_block(X, self._couple)
+        shares: NDArray[np.float64] = self._by_block(X, self._ballot.couple)
         return shares
 
     def _by_block(self, X: Any, function: Callable[[NDArray[np.float64]], NDArray[Any]]) -> NDArray[Any]:
@@ -73,27 +73,6 @@ class PairwiseModel(Planes):
         if rows.n_rows <= step:
             return function(self.scores(rows))
         return np.concatenate([function(self.scores(rows.part(*span))) for span in spans(rows.n_rows, step)])
-
-    def _decide(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        n_classes = len(self.classes_)
-        margins = sum_margins(scores, n_classes)
-        # Fractions stay below 1/3, and the winner of a tie is lifted above the others by 2/3.
-        decision: NDArray[np.float64] = count_votes(scores, n_classes) + margins / (3 * (np.abs(margins) + 1))
-        at = np.arange(len(scores)), winners(scores, n_classes, self.ties)
-        rivals = (decision >= decision[at][:, None]).sum(axis=1) > 1
-        decision[at] += np.where(rivals, 2 / 3, 0.0)
-        return decision
-
-    def _couple(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        n_classes = len(self.classes_)
-        second = np.clip(expit(self._moments.log_odds(scores)), 1e-12, 1 - 1e-12)
-        inverse = np.full((len(scores), n_classes), float(2 - n_classes))
-        for pair, (i, j) in enumerate(combinations(range(n_classes), 2)):
-            inverse[:, j] += 1 / second[:, pair]
-            inverse[:, i] += 1 / (1 - second[:, pair])
-        shares: NDArray[np.float64] = 1 / inverse
-        shares /= shares.sum(axis=1, keepdims=True)
-        return shares
 
     def __repr__(self) -> str:
         return f"PairwiseModel of {self._size()}, {len(self.pairs_)} pairs, ties by {self.ties}"

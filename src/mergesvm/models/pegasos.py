@@ -20,10 +20,11 @@ from mergesvm.errors import DataError, ParameterError, SignatureError, SolverWar
 from mergesvm.features import FeatureMap
 from mergesvm.knowledge.signature import Signature
 from mergesvm.models.linear import LinearModel
+from mergesvm.models.model import Domain
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.pegasos_moments import class_scores, even, side_scores
 from mergesvm.models.pegasos_terms import PegasosTerms
-from mergesvm.models.planes import Domain, Planes
+from mergesvm.models.planes import Planes
 from mergesvm.solvers import ClassMoments, SideMoments, Solution
 from mergesvm.solvers.pegasos import Seeds, Side, Walk, take_steps
 from mergesvm.solvers.pool import Pool

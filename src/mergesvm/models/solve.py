@@ -11,8 +11,8 @@ from mergesvm.engines import Threads
 from mergesvm.errors import KnowledgeError, ParameterError
 from mergesvm.knowledge import Knowledge
 from mergesvm.models.linear import LinearModel
+from mergesvm.models.model import Domain
 from mergesvm.models.pairwise import PairwiseModel
-from mergesvm.models.planes import Domain
 from mergesvm.models.votes import TIE_RULES
 from mergesvm.solvers import class_moments, one_vs_one, one_vs_rest, side_moments, solve_problems
 from mergesvm.solvers.factor import small_blas

@@ -195,7 +195,7 @@ def pick(problems, starts, counts, score, alpha, bound, intercepts, room, noise,
         p = problems[at]
         total = counts[p, 0] + counts[p, 1]
         wants, where = np.empty(total), np.empty(total, dtype=np.int64)
-        taken = 0
+        taken, spare = 0, -1  # a row that may move both ways is picked once
         for facing in range(2):
             size, worst = 0, -np.inf
             last = -1
@@ -204,7 +204,7 @@ def pick(problems, starts, counts, score, alpha, bound, intercepts, room, noise,
                 start = starts[p, side]
                 for t in range(start, start + counts[p, side]):
                     moves = alpha[t] < bound[t] if side == facing else alpha[t] > 0
-                    if moves and not kept[t]:
+                    if moves and not kept[t] and t != spare:
                         want = (y - score[t] - intercepts[at]) * (2.0 * facing - 1.0)
                         if want > worst:
                             worst, last = want, t
@@ -217,6 +217,7 @@ def pick(problems, starts, counts, score, alpha, bound, intercepts, room, noise,
                     there |= places[at, k] == last
                 if not there:
                     wants[0], where[0], size = worst, last, 1
+                    spare = last
             for k in range(size):
                 if where[k] == last:
                     wants[k] = worst  # the worst of all is not left to chance
@@ -229,7 +230,6 @@ def pick(problems, starts, counts, score, alpha, bound, intercepts, room, noise,
                 if wants[k] > least or (wants[k] == least and level > 0):
                     if wants[k] == least:
                         level -= 1
-                    # A row that may move both ways is picked once: it wants one of them.
                     places[at, taken] = where[k]
                     taken += 1
         found[at] = taken

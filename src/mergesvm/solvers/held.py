@@ -27,14 +27,18 @@ class About:
     counts : dict of class to int
     cells, stored : int
         How many values there are, and how many of them are stored.
+    weight : float
+        The weight of all values.
     sums : array of shape (features,)
+        Weighted.
     mean, scatter : float
-        Of all values.
+        Of all values, weighted.
     """
 
     counts: dict[Label, int]
     cells: int
     stored: int
+    weight: float
     sums: NDArray[np.float64]
     mean: float
     scatter: float
@@ -82,6 +86,10 @@ class Held:
         length: int = self.matrix.shape[0]
         return length
 
+    def numbered(self, first: int) -> Held:
+        """The same rows, with numbers from ``first`` on."""
+        return Held(self.matrix, first + np.arange(len(self)), self.weights, self.members)
+
     def joined(self, other: Held) -> Held:
         """These rows, and others behind them."""
         matrices = [self.matrix, other.matrix]
@@ -106,25 +114,29 @@ class Held:
         return Held(self.matrix[stay], self.numbers[stay], weights, members)
 
     def about(self) -> About:
-        """What can be told of the rows without showing any."""
+        """What can be told of the rows without showing any; rows count by their weights."""
         count, width = self.matrix.shape
-        sums, mean, scatter, seen = np.zeros(width), 0.0, 0.0, 0
+        sums, mean, scatter, seen = np.zeros(width), 0.0, 0.0, 0.0
         for start, stop in spans(count, BLOCK_ROWS):
+            weights = np.ones(stop - start) if self.weights is None else self.weights[start:stop]
+            cells = float(weights.sum()) * width
+            if not cells:
+                continue
             block = self.matrix[start:stop]
-            cells = (stop - start) * width
-            total = np.asarray(block.sum(axis=0, dtype=np.float64)).ravel()
+            total = block.T @ weights
             centre = float(total.sum()) / cells
             if isinstance(block, np.ndarray):
-                spread = float(np.square(block - centre, dtype=np.float64).sum())
+                spread = float(weights @ np.square(block - centre, dtype=np.float64).sum(axis=1))
             else:
-                values = block.data.astype(np.float64)
-                spread = float(np.square(values - centre).sum()) + (cells - len(values)) * centre**2
+                each = np.repeat(weights, np.diff(block.indptr))
+                squares = float(each @ (np.square(block.data - centre, dtype=np.float64) - centre**2))
+                spread = squares + cells * centre**2
             apart, share = centre - mean, cells / (seen + cells)
             mean, scatter = mean + apart * share, scatter + spread + apart**2 * seen * share
             seen, sums = seen + cells, sums + total
-        stored = self.matrix.nnz if sparse.issparse(self.matrix) else self.matrix.size
         counts = {label: len(rows) for label, rows in self.members.items()}
-        return About(counts, self.matrix.size if not sparse.issparse(self.matrix) else count * width, stored, sums, mean, scatter)
+        stored = self.matrix.nnz if sparse.issparse(self.matrix) else count * width
+        return About(counts, count * width, stored, seen, sums, mean, scatter)
 
     def reach(self, origin: NDArray[np.float64] | None) -> float:
         """The square of the largest distance of a row from the origin."""

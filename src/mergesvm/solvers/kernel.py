@@ -154,7 +154,7 @@ class Lifted:
 
 
 def _exponentials(out: NDArray[Any]) -> None:
-    """exp of exponents, in place. A distance is not negative, but for rounding."""
+    """Exp of exponents, in place. A distance is not negative, but for rounding."""
     if out.dtype == np.float32:
         from mergesvm.solvers.dual_kernels import exponentials
 

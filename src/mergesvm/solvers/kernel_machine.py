@@ -29,6 +29,12 @@ METHODS = ("working-set", "active-set", "gradient")
 ROUGH = 2e-4
 """Exponents of float32 may be off by this much, and no more, for it to be used."""
 
+FEW, EXACT = 200, 1e-6
+"""A problem of so few rows is solved to this share of the tolerance."""
+
+LITTLE = 1000
+"""Of so few rows kernel values are computed in float64: they are soon computed."""
+
 SPARSE = 0.01
 """Rows of which a smaller share is stored are multiplied as sparse ones."""
 
@@ -143,7 +149,7 @@ class KernelMachine:
     def train(self, progress: Progress | None = None) -> Trained:
         """Train, from where the machine is, to the optimum of the rows that there are now."""
         abouts: list[About] = self.units.call("about")
-        counts = _counted(abouts)
+        self._rows = counts = _counted(abouts)
         setting = self._set(abouts, counts)
         support = self.engine.once(lambda: self._support(setting.pairs))
         self.units.call("begin", setting, support)
@@ -188,7 +194,10 @@ class KernelMachine:
         if terms.method == "active-set":
             policy = replace(policy, share=0.0)
         if terms.method != "gradient":
-            leader = Leader(setting, policy, self._book, standings, self._threads)
+            # Problems of few rows are solved almost exactly: it costs nothing.
+            few = np.array([self._rows[one] + self._rows[other] <= FEW for one, other in setting.pairs], dtype=bool)
+            tolerances = np.where(few & (not terms.gap), EXACT, 1.0) * terms.tolerance
+            leader = Leader(setting, policy, self._book, standings, tolerances, self._threads)
             return leader, "step", (leader.first(),)
         bounds = np.array(self.units.call("largest", self.penalty)).reshape(count, -1).sum(axis=0)
         reach = 1.0 if terms.accelerated else STRIDE
@@ -229,27 +238,27 @@ class KernelMachine:
         kernel, width = self.terms.kernel, len(abouts[0].sums)
         cells, stored = sum(about.cells for about in abouts), sum(about.stored for about in abouts)
         if isinstance(kernel.gamma, str):
-            mean, scatter, seen = 0.0, 0.0, 0
+            mean, scatter, seen = 0.0, 0.0, 0.0
             for about in abouts:
-                if about.cells:
-                    apart, share = about.mean - mean, about.cells / (seen + about.cells)
+                if about.weight:
+                    apart, share = about.mean - mean, about.weight / (seen + about.weight)
                     mean, scatter = mean + apart * share, scatter + about.scatter + apart**2 * seen * share
-                    seen += about.cells
-            variance = scatter / max(cells, 1)
+                    seen += about.weight
+            variance = scatter / max(seen, np.finfo(np.float64).tiny)
             scaled = kernel.gamma == "scale" and variance > 0 and np.isfinite(variance)
             kernel = replace(kernel, gamma=1 / (width * variance) if scaled else 1 / width)
         self.kernel = kernel.check()
         self._dense = stored >= SPARSE * cells
-        rows = sum(sum(about.counts.values()) for about in abouts)
-        sums = np.sum([about.sums for about in abouts], axis=0)
-        self._origin = sums / max(rows, 1) if kernel.shifts and self._dense else None
+        sums, weight = np.sum([about.sums for about in abouts], axis=0), sum(about.weight for about in abouts)
+        self._origin = sums / max(weight / width, np.finfo(np.float64).tiny) if kernel.shifts and self._dense else None
         reach = max(self.units.call("reach", self._origin))
         if not np.isfinite(reach) or (kernel.kind == "poly" and not np.isfinite(_power(kernel, reach))):
             raise DataError("Input X has values too large for the kernel. Rescale the columns.")
         rough = kernel.gamma * reach * 2**-22 > ROUGH if kernel.kind == "rbf" else reach > 1e12
         if kernel.kind == "poly":
             rough = _power(kernel, reach) > 1e12
-        name = self.terms.precision or ("float64" if rough or kernel.kind == "callable" else "float32")
+        little = sum(sum(about.counts.values()) for about in abouts) <= LITTLE
+        name = self.terms.precision or ("float64" if rough or little or kernel.kind == "callable" else "float32")
         self.real = np.dtype(name)
 
     def _support(self, pairs: Sequence[Pair]) -> Lists:
@@ -366,9 +375,7 @@ def _moments(parts: list[NDArray[np.float64]], intercepts: NDArray[np.float64]) 
         share, apart = count / np.maximum(total, 1), mean - means
         means, scatters = means + apart * share, scatters + scatter + apart**2 * counts * share
         counts = total
-    return SideMoments(
-        means + intercepts[:, None], scatters.sum(axis=1) / np.maximum(counts.sum(axis=1), 1), counts
-    )
+    return SideMoments(means + intercepts[:, None], scatters.sum(axis=1) / np.maximum(counts.sum(axis=1), 1), counts)
 
 
 def _gathered(parts: list[Lists]) -> Lists:
@@ -389,7 +396,7 @@ def _warn(ends: list[str], violation: float, terms: Terms, real: np.dtype[Any]) 
             SolverWarning,
             stacklevel=2,
         )
-    if stalled:
+    if stalled and violation > terms.tolerance:
         cure = "precision='float64'" if real == np.float32 else "a larger tol"
         warnings.warn(
             f"{stalled} of {len(ends)} problems came to a halt at a violation of {violation:.1e}, as near to the "

@@ -1,4 +1,4 @@
-"""The one that leads the units: it solves the small problems of the rows that they propose, and tells them what moves."""
+"""The one that leads the units: it solves the problems of the rows they propose, and tells them what moves."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ class Book:
     """
 
     def __init__(self) -> None:
-        self.lifted, self.raw, self.labels = Known(), Stack(), []  # type: Known, Stack, list[Label]
+        self.lifted, self.raw = Known(), Stack()
+        self.labels: list[Label] = []
         self._places, self._ids = NONE, NONE
         self.used = 0
 
@@ -109,11 +110,13 @@ class Book:
 
     def places(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where rows are entered."""
-        return self._places[numbers]
+        places: NDArray[np.int64] = self._places[numbers]
+        return places
 
     def ids(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """By what ids units know rows that have come into use."""
-        return self._ids[numbers]
+        ids: NDArray[np.int64] = self._ids[numbers]
+        return ids
 
     def announce(self, numbers: NDArray[np.int64]) -> Packet | None:
         """Those of some rows that units have not been told of; from now on they have ids."""
@@ -143,17 +146,25 @@ class Leader:
     policy : Policy
     book : Book
     standings : list of Standing, one a problem
+    tolerances : array of shape (problems,)
+        What is to be reached in each: less than that of the policy, where a problem is so small that it costs nothing.
     threads : Threads
         By which small problems are solved, where there are many.
     """
 
     def __init__(
-        self, setting: Setting, policy: Policy, book: Book, standings: list[Standing], threads: Threads
+        self,
+        setting: Setting,
+        policy: Policy,
+        book: Book,
+        standings: list[Standing],
+        tolerances: NDArray[np.float64],
+        threads: Threads,
     ) -> None:
         from mergesvm.solvers import dual_kernels
 
         self._kernels, self._setting, self._policy, self._threads = dual_kernels, setting, policy, threads
-        self.book, self.standings = book, standings
+        self.book, self.standings, self._tolerances = book, standings, tolerances
         self.exchange = Exchange()
         self.rounds = 0
         self.violation = np.inf
@@ -175,7 +186,7 @@ class Leader:
         self._enter(answers)
         asleep = sum(answer.asleep for answer in answers) > 0
         high, low, violations = self._judge(answers, asleep)
-        unfinished = violations > self._policy.tolerance
+        unfinished = violations > self._tolerances[self._live]
         if not asleep:
             for p in self._live[~unfinished]:
                 self.standings[p].ended = self.standings[p].ended or "tolerance"
@@ -259,7 +270,8 @@ class Leader:
         v, alpha, bound, y = (np.ascontiguousarray(column) for column in values.T)
         K = self._matrix(self._live[at], numbers)
         before, wants = alpha.copy(), v.copy()
-        tolerance = max(policy.share * (violation if not policy.gap else float(np.ptp(v))), policy.tolerance / 2)
+        wide = float(np.ptp(v)) if policy.gap else violation
+        tolerance = max(policy.share * wide, self._tolerances[self._live[at]] / 2)
         self._ascend(K, y, v, alpha, bound, standing.total, tolerance)
         if policy.most_support is not None and (alpha > 0).sum() > policy.most_support:
             alpha = self._pruned(K, y, alpha, bound)
@@ -283,7 +295,7 @@ class Leader:
         stay = np.sort(np.argsort(-alpha / np.maximum(bound, np.finfo(np.float64).tiny), kind="stable")[:most])
         small, v = np.zeros(len(stay)), y[stay].copy()
         self._ascend(K[np.ix_(stay, stay)], y[stay], v, small, bound[stay], 0.0, self._policy.tolerance / 2)
-        pruned = np.zeros_like(alpha)
+        pruned = np.zeros(len(alpha))
         pruned[stay] = small
         return pruned
 
@@ -327,9 +339,7 @@ class Leader:
             self._intercepts = self._policy.penalty * np.array([self.standings[p].total for p in self._live])
         kept = None if self._policy.support else Lists.of([self.book.ids(self._kept[p]) for p in self._live])
         limits = np.column_stack([high[stay], low[stay]])
-        return Order(
-            arrivals, np.array(moved, np.int64), steps, self._live, kept, self._intercepts, limits, awake
-        )
+        return Order(arrivals, np.array(moved, np.int64), steps, self._live, kept, self._intercepts, limits, awake)
 
     def _note(self, p: int, small: Small) -> None:
         """Note what has moved in a problem, and which rows stay in its working set."""

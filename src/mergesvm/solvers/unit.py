@@ -44,17 +44,23 @@ class Unit:
     Parameters
     ----------
     batch : Batch
-    first : int
-        The number of its first row, among the rows of all units.
     """
 
-    def __init__(self, batch: Batch, first: int) -> None:
-        self._held = Held.of(batch, first)
+    def __init__(self, batch: Batch) -> None:
+        self._held = Held.of(batch, 0)
         self._known, self._known_labels = Known(), []  # type: tuple[Known, list[Label]]
         self._known_numbers = np.zeros(0, np.int64)
         self._sent = np.zeros(len(self._held), dtype=bool)
         self._past: dict[tuple[Pair, Label], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
         self._working = False
+
+    def size(self) -> int:
+        """How many rows it holds."""
+        return len(self._held)
+
+    def number(self, first: int) -> None:
+        """Number the rows from ``first`` on, among those of all units."""
+        self._held = self._held.numbered(first)
 
     def about(self) -> About:
         """What can be told of the rows without showing any."""
@@ -92,7 +98,9 @@ class Unit:
         self._classes = sorted({label for pair in setting.pairs for label in pair})
         self._codes = {label: code for code, label in enumerate(self._classes)}
         self._members = [held.members.get(label, np.zeros(0, np.int64)).copy() for label in self._classes]
-        self._pairs = np.array([[self._codes[label] for label in pair] for pair in setting.pairs]).reshape(-1, 2)
+        self._pairs = np.array(
+            [[self._codes[label] for label in pair] for pair in setting.pairs], dtype=np.int64
+        ).reshape(-1, 2)
         self._place, self._code = np.full(len(held), -1, np.int64), np.full(len(held), -1, np.int64)
         for code, rows in enumerate(self._members):
             self._place[rows], self._code[rows] = np.arange(len(rows)), code
@@ -136,15 +144,15 @@ class Unit:
         told = np.empty((len(self._pairs), self._kernels.TOLD))
         self._kernels.look(*self._state(np.arange(len(self._pairs)), intercepts), told)
         moments, numbers, coefs = np.zeros((len(self._pairs), 2, 3)), [], []
+        weights = self._held.weights
         for p in range(len(self._pairs)):
             span = slice(int(self._starts[p, 0]), self._span(p, 1).stop)
             used = np.flatnonzero(self._alpha[span]) + span.start
             numbers.append(self._held.numbers[self._rows[used]])
             coefs.append(np.where(used >= self._starts[p, 1], self._alpha[used], -self._alpha[used]))
             for side in range(2):
-                scores = self._score[self._span(p, side)]
-                if len(scores):
-                    moments[p, side] = len(scores), scores.mean(), scores.var() * len(scores)
+                at = self._span(p, side)
+                moments[p, side] = _moments(self._score[at], weights if weights is None else weights[self._rows[at]])
         return Conclusion(told, moments, Lists.of(numbers, coefs))
 
     def rest(self) -> None:
@@ -179,9 +187,7 @@ class Unit:
             return
         problems = np.repeat(np.arange(len(support)), np.diff(support.firsts))
         for code, label in enumerate(self._classes):
-            befores = {
-                len(self._past.get((pair, label), ((),))[0]) for pair in self._setting.pairs if label in pair
-            }
+            befores = {len(self._past.get((pair, label), ((),))[0]) for pair in self._setting.pairs if label in pair}
             for before in befores:
                 mine = [
                     p
@@ -231,30 +237,28 @@ class Unit:
         pairs = self._pairs[problems]
         for code, columns in enumerate(self._columns):
             touched = np.flatnonzero((pairs == code).any(axis=1))
-            if columns.awake and len(touched):
-                self._add(code, problems[touched], ids[touched], values[touched])
+            if not len(touched) or not len(columns.rows):
+                continue
+            moves = problems[touched], ids[touched], values[touched]
+            if columns.awake:
+                self._add(code, *moves)
                 self._worked[code] += len(touched) * columns.awake
-                if self._sleeping:
-                    self._log.append((code, problems[touched], ids[touched], values[touched]))
+            if self._sleeping:
+                self._log.append((code, *moves))
 
-    def _flat(
-        self, problems: NDArray[np.int64], ids: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _flat(self, problems: NDArray[np.int64], ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where own rows are in the arrays of all problems, and on which side."""
         side = (self._pairs[problems, 1] == self._known_codes[ids]).astype(np.int64)
         return self._starts[problems, side] + self._place[self._own_rows[ids]], side
 
-    def _add(
-        self, code: int, problems: NDArray[np.int64], ids: NDArray[np.int64], values: NDArray[np.float64]
-    ) -> None:
+    def _add(self, code: int, problems: NDArray[np.int64], ids: NDArray[np.int64], values: NDArray[np.float64]) -> None:
         """Add steps times columns to the scores of the rows of a class that are awake."""
         columns = self._columns[code]
         unique, places = np.unique(ids, return_inverse=True)
         for part, slots in columns.bring(unique, self._known):
             inside = np.flatnonzero((places >= part.start) & (places < part.stop))
-            self._add_slab(
-                code, 0, columns.awake, problems[inside], slots[places[inside] - part.start], values[inside], columns.slab
-            )
+            at = slots[places[inside] - part.start]
+            self._add_slab(code, 0, columns.awake, problems[inside], at, values[inside], columns.slab)
 
     def _catch_up(
         self,
@@ -332,7 +336,7 @@ class Unit:
                 problems, ids, values = (np.concatenate(parts) for parts in zip(*missed, strict=True))
                 # What moved back and forth is added once.
                 keys, places = np.unique(problems * len(self._known) + ids, return_inverse=True)
-                total = np.bincount(places, values)
+                total = np.bincount(places, values).astype(np.float64)
                 moved = np.flatnonzero(total)
                 self._catch_up(
                     code, rows, keys[moved] // len(self._known), keys[moved] % len(self._known), total[moved]
@@ -408,3 +412,13 @@ class Unit:
         used = (alpha > 0) | (self._alpha[flat] > 0)
         used[worst] = True
         return flat[used]
+
+
+def _moments(scores: NDArray[np.float64], weights: NDArray[np.float64] | None) -> tuple[float, float, float]:
+    """Count, mean and scatter of scores."""
+    weights = np.ones(len(scores)) if weights is None else weights
+    count = float(weights.sum())
+    if not count:
+        return 0.0, 0.0, 0.0
+    mean = float(weights @ scores) / count
+    return count, mean, float(weights @ (scores - mean) ** 2)

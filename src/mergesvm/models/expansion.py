@@ -1,0 +1,104 @@
+"""Support vectors and their multipliers: what scores rows in a kernel machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mergesvm.data import Rows, spans
+from mergesvm.engines import Threads
+from mergesvm.solvers.kernel import Kernel, Lifted
+
+BLOCK_VALUES = 1 << 20
+"""Kernel values are computed so many at a time."""
+
+SMALL = 1 << 20
+"""With fewer products than this, threads take longer to start than to save."""
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Scores f_p(x) = sum_l y_l alpha_l k(x, x_l) + b_p for every pair p of classes.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    vectors : array or CSR array of shape (vectors, features)
+        Rows of the first class come first, and so on.
+    counts : array of int, shape (classes,)
+        How many there are of each class.
+    coefs : array of shape (classes - 1, vectors)
+        Y alpha of each vector, against each of the other classes in turn.
+    intercepts : array of shape (pairs,)
+    precision : {"float64", "float32"}
+
+    Examples
+    --------
+    >>> vectors = np.array([[0.0], [2.0]])
+    >>> expansion = Expansion(Kernel("linear"), vectors, np.array([1, 1]), np.array([[-0.5, 0.5]]), np.array([-1.0]))
+    >>> from mergesvm.data import as_rows
+    >>> expansion.scores(as_rows([[0.0], [1.0], [2.0]])).ravel()
+    array([-1.,  0.,  1.])
+    """
+
+    kernel: Kernel
+    vectors: Any
+    counts: NDArray[np.int64]
+    coefs: NDArray[np.float64]
+    intercepts: NDArray[np.float64]
+    precision: str = "float64"
+
+    def scores(self, rows: Rows) -> NDArray[np.float64]:
+        """Scores of rows for all pairs, (rows, pairs), block by block."""
+        scores = np.tile(self.intercepts, (rows.n_rows, 1))
+        if not self.vectors.shape[0]:
+            return scores
+
+        def run(span: tuple[int, int]) -> None:
+            with np.errstate(all="ignore"):
+                self._add(rows.block(*span), scores[slice(*span)])
+
+        count = self.vectors.shape[0]
+        blocks = list(spans(rows.n_rows, min(max(16, BLOCK_VALUES // count), 1024)))
+        small = rows.n_rows * count * rows.width < SMALL
+        (Threads(1) if small else Threads()).map(run, blocks)
+        return scores
+
+    def _add(self, block: Any, out: NDArray[np.float64]) -> None:
+        real, lifted = np.dtype(self.precision), self._lifted
+        if not isinstance(block, np.ndarray) and (self._origin is not None or lifted.squares is None):
+            block = block.toarray()
+        elif isinstance(block, np.ndarray) and lifted.squares is not None:
+            block = sparse.csr_array(block)
+        K = np.empty((block.shape[0], len(lifted)), dtype=real)
+        self.kernel.fill(self.kernel.turn(self.kernel.lift(block, real, self._origin)), lifted, K)
+        classes, ends = len(self.counts), np.cumsum(self.counts)
+        pairs = {pair: p for p, pair in enumerate(combinations(range(classes), 2))}
+        for one in range(classes):
+            span = slice(int(ends[one] - self.counts[one]), int(ends[one]))
+            part = K[:, span] @ self._factors[:, span].T
+            for line, other in enumerate(c for c in range(classes) if c != one):
+                out[:, pairs[min(one, other), max(one, other)]] += part[:, line]
+
+    @cached_property
+    def _factors(self) -> NDArray[Any]:
+        return self.coefs.astype(self.precision)
+
+    @cached_property
+    def _origin(self) -> NDArray[np.float64] | None:
+        if not self.kernel.shifts or sparse.issparse(self.vectors):
+            return None
+        return np.asarray(self.vectors.mean(axis=0, dtype=np.float64))
+
+    @cached_property
+    def _lifted(self) -> Lifted:
+        return self.kernel.lift(self.vectors, np.dtype(self.precision), self._origin)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
