@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench bench-files bench-maps bench-streams bench-democratic bench-engines bench-scaling clean
+.PHONY: demo test check bench bench-files bench-maps bench-streams bench-democratic bench-kernel bench-engines bench-scaling clean
 .DEFAULT_GOAL := test
 
 demo: .venv/ready           ## the main job on real data, with a table and a picture
@@ -35,6 +35,9 @@ bench-engines: .venv/ready-bench  ## MPI, Dask and Spark: two workers beside one
 
 bench-democratic: .venv/ready-bench  ## Pegasos beside its peers, one-vs-one
 	$(BIN)/python benchmarks/democratic.py
+
+bench-kernel: .venv/ready-bench  ## kernel machines beside LIBSVM and ThunderSVM, and what units cost; draws docs/pictures
+	$(BIN)/python benchmarks/kernel.py
 
 bench-scaling: .venv/ready-bench  ## the cost model of many workers, checked by ranks of MPI; draws docs/pictures/scaling.png
 	$(BIN)/python benchmarks/scaling.py

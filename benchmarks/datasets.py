@@ -88,6 +88,19 @@ def a9a(where: Path | None):
     return tuple(parts)
 
 
+def letter(where: Path | None):
+    """15,000 + 5,000 rows x 16 measures of letters, from 0 to 1; 26 classes, as whole numbers."""
+    if where is None:
+        X, y = fetch_openml("letter", version=1, return_X_y=True, as_frame=False)
+        X, y = X.astype(float), y.astype(str)
+    else:
+        with gzip.open(where / "letter" / "letter-recognition.data.gz", "rt") as file:
+            cells = np.array([line.strip().split(",") for line in file if line.strip()])
+        X, y = cells[:, 1:].astype(float), cells[:, 0]
+    X, y = X / 15, np.unique(y, return_inverse=True)[1]
+    return X[:15_000], y[:15_000], X[15_000:], y[15_000:]
+
+
 def five_million(rows: int = 5_000_000, width: int = 28):
     """Two overlapping classes of narrow rows, the size of the HIGGS set, and rows to test on; made, not real."""
     generator = np.random.default_rng(0)

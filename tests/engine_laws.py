@@ -155,6 +155,119 @@ def law_units_keep_their_state(engine):
         assert units.call("advance", 0) == [6, 16, 26]
 
 
+def register():
+    class Register:
+        """Notes what it is told; what is wrong with one of three is told by its name."""
+
+        def __init__(self, name):
+            self.name, self.heard = name, []
+
+        def note(self, *words):
+            self.heard.append(words)
+            return f"{self.name}{len(self.heard)}"
+
+        def told(self):
+            return self.heard
+
+        def refuse(self, names, kind):
+            if self.name in names:
+                raise kind(f"{self.name} refuses")
+            return self.name
+
+        def large(self, count):
+            return np.zeros(count)
+
+    return Register
+
+
+def law_each_unit_gets_its_own_and_no_other(engine):
+    if not has_units(engine):
+        return
+    with engine.units(register(), "abcde") as units:
+        # Where every worker runs the caller's program, it can give its own only, and what it has for others is unused.
+        mine = [index % engine.workers == engine.rank or not engine.collective for index in range(5)]
+        each = [10 * index if own else "not mine" for index, own in enumerate(mine)]
+        assert units.call("note", "to all", each=each) == ["a1", "b1", "c1", "d1", "e1"]
+        assert units.call("note", each=[None] * 5) == ["a2", "b2", "c2", "d2", "e2"]
+        assert units.call("told") == [[(10 * index, "to all"), (None,)] for index in range(5)]
+        assert raised(IndexError, lambda: units.call("note", each=[1, 2, 3])) is not None
+        assert len(units.call("told")) == 5
+
+
+def law_units_are_consulted_and_all_workers_get_the_decision(engine):
+    if not has_units(engine):
+        return
+    with engine.units(register(), "abcde") as units:
+        seen = []
+
+        def decide(results):
+            seen.append(results)
+            return {"rank": engine.rank, "joined": "-".join(results)}
+
+        found = units.consult(decide, "note", "first", 2)
+        assert found == {"rank": engine.once(lambda: engine.rank), "joined": "a1-b1-c1-d1-e1"}
+        assert seen == ([["a1", "b1", "c1", "d1", "e1"]] if engine.speaks else [])
+        assert units.call("told") == [[("first", 2)]] * 5
+    with engine.units(register(), "a") as units:  # fewer than workers
+        assert units.consult(lambda results: len(results), "note") == 1
+    with engine.units(register(), "") as units:
+        assert units.consult(lambda results: results, "note") == []
+        assert units.call("note", each=[]) == []
+
+
+def law_an_error_of_a_unit_or_of_a_decision_surfaces_everywhere_and_units_go_on(engine):
+    if not has_units(engine):
+        return
+    with engine.units(register(), "abcde") as units:
+        for call in (lambda *told: units.call(*told), lambda *told: units.consult(list, *told)):
+            for kind in (ValueError, ms.errors.DataError):
+                # Of two that refuse, the first is spoken of.
+                assert "b refuses" in raised(kind, lambda call=call, kind=kind: call("refuse", "be", kind))
+                assert call("refuse", "", kind) == list("abcde")
+        for kind in (KeyError, ms.errors.DataError, KeyboardInterrupt):
+
+            def decide(results, kind=kind):
+                raise kind(f"no decision on {len(results)}")
+
+            assert "no decision on 5" in raised(kind, lambda decide=decide: units.consult(decide, "note"))
+            assert units.consult(len, "told") == 5
+    assert engine.map(lambda task: -task, [1, 2]) == [-1, -2]
+
+
+def law_what_units_send_is_counted(engine):
+    if not has_units(engine):
+        return
+    with engine.units(register(), "abcd") as units:
+        for call in (lambda: units.call("large", 1000), lambda: units.consult(len, "large", 1000)):
+            before = engine.traffic
+            call()
+            sent = engine.traffic.total - before.total
+            if engine.embedded or engine.workers == 1:
+                assert not (engine.embedded and sent)
+                continue
+            # Those of units that are not where the results go; or, where they go to all ranks, to each of the others.
+            most = 4 * 8000 * max(1, engine.workers - 1)
+            assert 2 * 8000 <= sent <= 1.1 * most, (sent, most)
+            assert engine.traffic.rounds > before.rounds
+            assert engine.traffic.messages > before.messages
+
+
+def law_units_that_are_closed_are_gone(engine):
+    if not has_units(engine):
+        return
+    units = engine.units(register(), "abc")
+    assert len(units) == 3
+    if engine.rank == 0:
+        units.close()  # each worker by itself, and not together
+    engine.once(lambda: None)
+    units.close()
+    assert len(units) == 0
+
+
+def has_units(engine):
+    return not isinstance(engine, ms.engines.Spark)
+
+
 def law_what_is_said_once_is_said_to_all(engine):
     assert engine.once(lambda: 7) == 7
     assert engine.together(lambda: 8) == 8
@@ -253,6 +366,25 @@ def law_pegasos_is_the_same_wherever_its_pairs_are_walked(engine):
     first = engine.once(lambda: (mapped.features_.fingerprint, mapped.coef_))
     assert mapped.features_.fingerprint == first[0]
     np.testing.assert_array_equal(mapped.coef_, first[1])
+
+
+def law_a_kernel_machine_is_that_of_all_rows_wherever_its_units_are(engine):
+    X, y = samples.rows(120)
+    mine = own_rows(engine)
+    there = ms.ParallelKernelSVC(engine=engine)
+    if not has_units(engine):
+        said = raised(ms.errors.EngineError, lambda: there.fit(X, y))
+        assert "Spark keeps no state" in said
+        assert "Threads, MPI or Dask" in said
+        assert not hasattr(there, "n_features_in_")
+        return
+    here = ms.ParallelKernelSVC().fit(X, y)
+    there.fit(X[mine], y[mine])
+    np.testing.assert_allclose(there.objective_, here.objective_, rtol=1e-6)
+    np.testing.assert_allclose(there.intercept_, here.intercept_, atol=1e-5)
+    np.testing.assert_array_equal(there.n_support_, here.n_support_)
+    there.partial_fit(X[mine], y[mine]).forget(X[mine], y[mine])
+    np.testing.assert_allclose(there.objective_, here.objective_, rtol=1e-6)
 
 
 def law_ranks_with_different_rows_are_no_pegasos(engine):

@@ -22,7 +22,7 @@
     └── KnowledgeError        knowledge that does not allow what was asked of it
         ├── SignatureError    two pieces of unlike things were to be added or subtracted
         ├── SubtractionError  a piece was to be taken back that is not inside
-        ├── FormError         the pooled form was asked for something only class-wise sums know
+        ├── FormError         something was asked of a form that does not hold it
         └── IndefiniteError   the sums are no longer those of any set of rows
 
     SolverWarning             the usual solver could not be used; names the one that was
@@ -126,7 +126,7 @@ class SubtractionError(KnowledgeError):
 
 
 class FormError(KnowledgeError):
-    """The pooled form does not hold what was asked for; says which form does."""
+    """The form of knowledge, or of a model, does not hold what was asked for; says which does."""
 
 
 class IndefiniteError(KnowledgeError):

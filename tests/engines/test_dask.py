@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -18,7 +19,8 @@ import engine_laws
 import mergesvm as ms
 from mergesvm.engines import Dask
 from mergesvm.engines.joining import Join
-from mergesvm.errors import DataError, EngineError, ParameterError
+from mergesvm.errors import DataError, EngineError, ParameterError, SubtractionError
+from mergesvm.solvers.leader import Leader
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -35,15 +37,16 @@ def engine():
 @pytest.fixture(autouse=True)
 def _nothing_is_left(request):
     yield
+    gc.collect()  # errors that were caught hold their frames, and those what was in them
     if "engine" in request.fixturenames:
         assert left_over(request.getfixturevalue("engine")) == []
 
 
-def left_over(engine):
-    """Tasks that the scheduler still knows, after the moment that it takes to let go of them."""
+def left_over(engine, until=0):
+    """Tasks that the scheduler still knows, after the moment that it takes to let go of all but so many."""
     for _ in range(100):
         left = engine.client.run_on_scheduler(lambda dask_scheduler: [str(key) for key in dask_scheduler.tasks])
-        if not left:
+        if len(left) <= until:
             break
         time.sleep(0.05)
     return left
@@ -391,6 +394,184 @@ def test_units_of_a_worker_that_dies_are_lost(engine):
         with pytest.raises(EngineError, match="lost"):
             units.call("count", 1)
     engine.client.wait_for_workers(2)
+
+
+class Machine:
+    """Rows for a kernel machine, so few that it is solved almost exactly, and the terms on which it is fitted."""
+
+    def __init__(self):
+        rng = np.random.default_rng(0)
+        self.y = np.array(["ash", "elm", "oak"])[np.sort(rng.integers(0, 3, 150))]  # so that units see one or two
+        codes = np.unique(self.y, return_inverse=True)[1]
+        self.X = rng.normal(size=(150, 4)) + np.array([[0, 0, 0, 0], [1.5, 0, 1, 0], [0, 2, 0, -1]])[codes]
+        order = rng.permutation(150)
+        self.later = self.X[order[:45]] + 0.25, self.y[order[:45]]
+        self.gone = np.arange(150) % 4 == 0
+        self.terms = {"C": 2.0, "gamma": 0.3}
+
+    def here(self, X=None, y=None, **terms):
+        return ms.ParallelKernelSVC(**self.terms, **terms).fit(self.X if X is None else X, self.y if y is None else y)
+
+    def there(self, engine, **terms):
+        return ms.ParallelKernelSVC(engine=engine, **self.terms, **terms)
+
+
+@pytest.fixture(scope="module")
+def machine():
+    return Machine()
+
+
+def assert_same_optimum(found, expected):
+    np.testing.assert_allclose(found.objective_, expected.objective_, rtol=1e-6)
+    np.testing.assert_array_equal(found.support_vectors_, expected.support_vectors_)
+    np.testing.assert_allclose(found.dual_coef_, expected.dual_coef_, atol=1e-4)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_, atol=1e-5)
+
+
+@pytest.mark.parametrize("terms", [{}, {"units": 3}, {"method": "active-set"}, {"beta": 0.2}])
+def test_a_kernel_machine_is_that_of_all_rows_which_come_and_go(engine, machine, terms):
+    from sklearn.svm import SVC
+
+    beta = terms.get("beta")
+    alone = {} if beta is None else {"beta": 2 * beta}
+    there = machine.there(engine, **terms).fit(machine.X, machine.y)
+    assert_same_optimum(there, machine.here(**alone))
+    if beta is None:
+        reference = SVC(C=2.0, gamma=0.3, tol=1e-7).fit(machine.X, machine.y)
+        np.testing.assert_array_equal(there.support_, reference.support_)
+    assert there.traffic_.sent.shape[1] == terms.get("units", 2)
+    more, labels = machine.later
+    there.partial_fit(more, labels).forget(machine.X[machine.gone], machine.y[machine.gone])
+    X, y = np.vstack([machine.X[~machine.gone], more]), np.append(machine.y[~machine.gone], labels)
+    assert_same_optimum(there, machine.here(X, y, **alone))
+    there._training.close()
+
+
+def test_rows_that_cannot_be_learned_change_nothing_at_any_unit(engine, machine):
+    there = machine.there(engine).fit(machine.X, machine.y)
+    more, labels = machine.later
+    broken = more.copy()
+    broken[40, 1] = np.nan  # which the second unit gets
+    with pytest.raises(DataError, match="row 40, column 1"):
+        there.partial_fit(broken, labels)
+    with pytest.raises(SubtractionError, match="Row 0"):
+        there.forget(more, labels)
+    with pytest.raises(DataError, match="weight of zero"):
+        there.partial_fit(more, labels, sample_weight=np.zeros(45))
+    there.partial_fit(more, labels)
+    assert_same_optimum(there, machine.here(np.vstack([machine.X, more]), np.append(machine.y, labels)))
+
+
+def test_units_of_a_machine_that_is_gone_or_fitted_anew_are_gone(engine, machine):
+    there = machine.there(engine, units=3).fit(machine.X, machine.y)
+    old = set(left_over(engine, until=4))
+    assert len(old) == 4  # and what they were built by
+    there.fit(machine.X, machine.y)
+    new = set(left_over(engine, until=4))
+    assert len(new) == 4
+    assert not old & new
+    with pytest.raises(DataError):
+        there.fit(machine.X * np.nan, machine.y)
+    assert set(left_over(engine, until=4)) == new
+    there.partial_fit(*machine.later)  # what failed has replaced nothing
+    del there
+    gc.collect()  # the error that was caught holds its frames
+    assert left_over(engine) == []
+
+
+def test_collections_are_fitted_where_their_partitions_lie(engine, machine):
+    weights = np.random.default_rng(1).uniform(0.5, 1.5, 150)
+    X, y = da.from_array(machine.X, chunks=(70, 2)), da.from_array(machine.y, chunks=60)
+    there = machine.there(engine).fit(X, y, da.from_array(weights, chunks=150))
+    assert there.traffic_.sent.shape[1] == 3
+    here = ms.ParallelKernelSVC(**machine.terms).fit(machine.X, machine.y, weights)
+    assert_same_optimum(there, here)
+    np.testing.assert_array_equal(there.support_, here.support_)
+    # What comes later is in memory.
+    with pytest.raises(ParameterError, match=r"X\.compute\(\)"):
+        there.partial_fit(X, y)
+    with pytest.raises(ParameterError, match=r"X\.compute\(\)"):
+        there.forget(X, y)
+    there.forget(machine.X[machine.gone], machine.y[machine.gone], weights[machine.gone])
+    stay = ~machine.gone
+    expected = ms.ParallelKernelSVC(**machine.terms).fit(machine.X[stay], machine.y[stay], weights[stay])
+    assert_same_optimum(there, expected)
+
+
+def test_data_frames_are_fitted_where_their_partitions_lie(engine, machine):
+    table = pd.DataFrame(machine.X, columns=list("uvwx")).assign(label=machine.y)
+    frame = dd.from_pandas(table, npartitions=4)
+    frame = frame[frame["label"] != "elm"]  # so that some partitions have few rows, or none
+    chosen = table[table["label"] != "elm"]
+    there = machine.there(engine).fit(frame[list("uvwx")], frame["label"])
+    here = machine.here(chosen[list("uvwx")], chosen["label"])
+    assert_same_optimum(there, here)
+    assert there.feature_names_in_.tolist() == list("uvwx")
+    np.testing.assert_array_equal(there.predict(chosen[list("uvwx")]), here.predict(chosen[list("uvwx")]))
+
+
+def test_what_is_wrong_with_a_partition_is_said(engine, machine):
+    broken = machine.X.copy()
+    broken[130, 2] = np.nan
+    X, y = da.from_array(broken, chunks=(60, 4)), da.from_array(machine.y, chunks=60)
+    with pytest.raises(DataError, match=r"partition 2: .*row 10, column 2"):
+        machine.there(engine).fit(X, y)
+    with pytest.raises(ParameterError, match=r"3 partitions of X is a unit.*units=2"):
+        machine.there(engine, units=2).fit(X, y)
+    with pytest.raises(DataError, match="no row that counts"):
+        machine.there(engine).fit(da.from_array(machine.X, chunks=(60, 4)), y, da.zeros(150, chunks=60))
+    with pytest.raises(DataError, match="Labels are missing"):
+        machine.there(engine).fit(X, None)
+    with pytest.raises(ParameterError, match="150 rows, but 120"):
+        machine.there(engine).fit(X, y[:120])
+    with pytest.raises(DataError, match="elsewhere"):
+        machine.here(dd.from_pandas(pd.DataFrame(machine.X), npartitions=2))
+
+
+def worker_of(training, index):
+    """The number of the process in which a unit lives."""
+    units = training.machine.units
+    return units._client.run(os.getpid, workers=[units._places[index]])[units._places[index]]
+
+
+def test_a_worker_that_dies_between_or_in_trainings_is_an_error_and_never_a_wrong_model(engine, machine, monkeypatch):
+    there = machine.there(engine).fit(machine.X, machine.y)
+    before, place = there.dual_coef_.copy(), there._training.machine.units._places[1]
+    os.kill(worker_of(there._training, 1), signal.SIGKILL)
+    for _ in range(2):
+        with pytest.raises(EngineError, match=f"{place} is lost|Fit it anew"):
+            there.partial_fit(*machine.later)
+    np.testing.assert_array_equal(there.dual_coef_, before)
+    engine.client.wait_for_workers(2)
+
+    there.fit(machine.X, machine.y)
+    training, step = there._training, Leader.next
+    place = training.machine.units._places[0]
+
+    def kill(leader, answers):
+        if leader.rounds == 2:
+            os.kill(victim, signal.SIGKILL)
+        return step(leader, answers)
+
+    victim = worker_of(training, 0)
+    monkeypatch.setattr(Leader, "next", kill)
+    with pytest.raises(EngineError, match=f"{place} is lost"):
+        there.partial_fit(*machine.later)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(there.dual_coef_, before)
+    with pytest.raises(EngineError, match="Fit it anew"):
+        there.forget(*machine.later)
+    engine.client.wait_for_workers(2)
+    assert_same_optimum(there.fit(machine.X, machine.y), machine.here())
+
+
+def test_a_machine_whose_engine_is_closed_cannot_go_on(engine, machine):
+    with Dask(engine.client.scheduler.address) as other:
+        there = machine.there(other).fit(machine.X, machine.y)
+        predicted = there.predict(machine.X)
+    with pytest.raises(EngineError):
+        there.partial_fit(*machine.later)
+    np.testing.assert_array_equal(there.predict(machine.X), predicted)
 
 
 def test_an_engine_without_a_cluster_leaves_no_process_even_if_it_is_not_closed(tmp_path):

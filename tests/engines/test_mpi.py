@@ -36,6 +36,11 @@ def test_learning(ranks, tmp_path):
     holds(run_ranks(ranks, PROGRAMS / "learning.py", tmp_path), ranks)
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_a_kernel_machine(ranks):
+    holds(run_ranks(ranks, PROGRAMS / "kernel.py"), ranks)
+
+
 def test_an_error_in_a_task_ends_all_ranks_with_its_message():
     done = run_ranks(3, PROGRAMS / "failing.py", "task", guarded=False, timeout=60)
     assert done.returncode == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 import mergesvm as ms
 from mergesvm.files import FORMAT, read_format
@@ -54,3 +55,48 @@ def test_models_of_pegasos_are_read(number):
     machine = ms.PegasosSVC(0.1, 200, class_weight={"a": 2.0, "b": 1.0, "c": 0.5}, batch_size=2, project=True)
     np.testing.assert_allclose(machine.fit(X, LABELS).coef_, model.coef_, rtol=1e-9)
     np.testing.assert_allclose(machine.predict_proba(X), model.predict_proba(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("number", range(4, FORMAT + 1))
+def test_kernel_models_are_read(number):
+    model = ms.load_model(RELEASED / f"format-{number}-kernel.msvm")
+    weights = {"a": 2.0, "b": 1.0, "c": 0.5}
+    assert (model.solver_, model.labels, model.feature_names_) == ("working-set", ("a", "b", "c"), tuple(NAMES))
+    assert model.domain.terms == {"C": 2.0, "class_weight": weights, "multiclass": "ovo", "beta": 1.0, "units": 2}
+    assert (model.ties, model.expansion.precision, model.n_support_.tolist()) == ("margin", "float64", [2, 2, 2])
+    assert model.support_vectors_.dtype == np.float64
+    assert model.support_vectors_.tolist() == [X[row] for row in (0, 3, 1, 4, 2, 5)]
+    np.testing.assert_allclose(
+        model.dual_coef_,
+        [
+            [-2.41462166, -1.07005655, 2.0, 1.462097, 1.0, 1.0],
+            [-1.35946924, -0.78672465, -1.40190528, -0.81613359, 1.0, 1.0],
+        ],
+        rtol=1e-8,
+    )
+    np.testing.assert_allclose(model.intercept_, [-0.04516243, -0.29238779, -0.43607775], rtol=1e-6)
+    K, coefs = rbf_kernel(X, model.support_vectors_, 0.5), model.dual_coef_
+    # Of each pair the lines of multipliers of its first class and of its second, and where their vectors are.
+    for pair, (first, second) in enumerate(
+        [((0, [0, 1]), (0, [2, 3])), ((1, [0, 1]), (0, [4, 5])), ((1, [2, 3]), (1, [4, 5]))]
+    ):
+        expected = sum(K[:, places] @ coefs[line, places] for line, places in (first, second)) + model.intercept_[pair]
+        np.testing.assert_allclose(model.scores(X)[:, pair], expected, rtol=1e-9)
+    machine = ms.ParallelKernelSVC(gamma=0.5, C=2.0, beta=1.0, class_weight=weights, ties="margin", units=2, tol=1e-6)
+    np.testing.assert_allclose(machine.fit(X, LABELS).model_.scores(X), model.scores(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("number", range(4, FORMAT + 1))
+def test_kernel_models_of_sparse_rows_are_read(number):
+    model = ms.load_model(RELEASED / f"format-{number}-sparse-kernel.msvm")
+    assert (model.solver_, model.labels, model.expansion.precision) == ("active-set", (1, 2), "float32")
+    kernel = model.expansion.kernel
+    assert (kernel.kind, kernel.gamma, kernel.degree, kernel.coef0) == ("poly", 0.5, 2, 1.0)
+    expected = np.zeros((8, 6))
+    expected[[0, 1, 2, 4, 5, 6], [0, 2, 4, 1, 3, 5]] = [1, 3, 5, 2, 4, 6]
+    assert model.support_vectors_.dtype == np.uint8
+    assert (model.support_vectors_.toarray() == expected).all()
+    rows = np.eye(6) * 2
+    scores = polynomial_kernel(rows, expected, 2, 0.5, 1.0) @ model.dual_coef_[0] + model.intercept_
+    np.testing.assert_allclose(model.decision_function(rows), scores, rtol=1e-4)
+    assert model.predict(rows).tolist() == np.where(scores > 0, 2, 1).tolist()

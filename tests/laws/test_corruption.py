@@ -36,6 +36,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 from safetensors.numpy import save_file
+from scipy import sparse
 
 import mergesvm as ms
 from mergesvm.cli.main import main
@@ -139,6 +140,18 @@ def write_pegasos(path: Path) -> None:
     ms.PegasosSVC(1e-2, 50, class_weight=weights, n_jobs=1).fit(X, ANSWERS).model_.save(path)
 
 
+def write_kernel(path: Path) -> None:
+    """A kernel model, with support vectors that are sparse, bytes or of float64, as the name says."""
+    rows: Any = IMAGES if "bytes" in path.name else X
+    terms: dict[str, Any] = {"kernel": "poly", "degree": 2} if "bytes" in path.name else {"beta": 1.0, "units": 2}
+    if "sparse" in path.name:
+        rows = sparse.random_array((24, 30), density=0.1, rng=np.random.default_rng(7), format="csr")
+        terms = {"precision": "float32", "class_weight": {"no": 1.0, "yes": 2.5, "maybe": 0.5}}
+    ms.ParallelKernelSVC(gamma=0.1, n_jobs=1, **terms).fit(rows, ANSWERS).model_.save(path)
+    # What float32 needs is compiled before any clock runs.
+    ms.ParallelKernelSVC(precision="float32", n_jobs=1).fit(X, ANSWERS).predict(X)
+
+
 def plan(name: str) -> FeatureMap:
     """A map of tiny images: of their patches, or of landmarks among them."""
     wanted = Chain([Patches(3, size=2, padding=1, pooling=2), Fourier(6)]) if "chain" in name else Nystroem(5)
@@ -214,6 +227,21 @@ def use_model(model: Any) -> None:
     rows = np.zeros((2, model.signature.inputs)) + (0.0 if model.signature.mapped else model.anchor_)
     assert set(model.predict(rows).tolist()) <= set(model.labels), "classes that are not known"
     assert np.isfinite(model.predict_proba(rows)).all(), "probabilities that are not finite"
+
+
+def use_forged_kernel(path: Path, _: dict[str, Any]) -> None:
+    """A kernel model whose digest was made to match: it fails when it is read, or scores rows as any other."""
+    model = ms.load_model(path)
+    repr(model)
+    vectors = model.support_vectors_
+    assert vectors.shape == (model.n_support_.sum(), model.signature.inputs), "vectors of a wrong shape"
+    assert np.isfinite(model.dual_coef_).all(), "coefficients that are not finite"
+    assert np.isfinite(model.intercept_).all(), "intercepts that are not finite"
+    for rows in (np.zeros((2, model.signature.inputs)), vectors[:3], sparse.csr_array(vectors[:3])):
+        if rows.shape[0]:
+            assert set(model.predict(rows).tolist()) <= set(model.classes_.tolist()), "classes that are not known"
+            assert np.isfinite(model.predict_proba(rows)).all(), "probabilities that are not finite"
+            assert np.isfinite(model.decision_function(rows)).all(), "decisions that are not finite"
 
 
 # How files are damaged.
@@ -376,6 +404,11 @@ KINDS: dict[str, Kind] = {
     "forged model of pairs": Kind("pairs.msvm", write_model, use_forged_model, forged=True),
     "model by Pegasos": Kind("pegasos.msvm", write_pegasos, use_sealed),
     "forged model by Pegasos": Kind("pegasos.msvm", write_pegasos, use_forged_model, forged=True),
+    "kernel model": Kind("kernel.msvm", write_kernel, use_sealed),
+    "sparse kernel model": Kind("sparse.msvm", write_kernel, use_sealed),
+    "forged kernel model": Kind("kernel.msvm", write_kernel, use_forged_kernel, forged=True),
+    "forged kernel model of bytes": Kind("bytes.msvm", write_kernel, use_forged_kernel, forged=True),
+    "forged sparse kernel model": Kind("sparse.msvm", write_kernel, use_forged_kernel, forged=True),
     "features": Kind("f.features", write_features, use_sealed),
     "features in a chain": Kind("chain.features", write_features, use_sealed),
     "mapped knowledge": Kind("f.knowledge", write_mapped, use_sealed),

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 from rich.table import Table
+from scipy import sparse
 
 from mergesvm.cli.knowing import facts, open_any
 from mergesvm.cli.options import AsJson, Debug
@@ -18,7 +19,7 @@ from mergesvm.files import read_format
 from mergesvm.knowledge import Knowledge, Signature
 from mergesvm.knowledge.knowledge import counted
 from mergesvm.knowledge.provenance import Provenance
-from mergesvm.models import Planes
+from mergesvm.models import KernelModel, Model
 
 MOST = 20
 """Lists longer than this are cut, for people."""
@@ -76,15 +77,39 @@ def _knowledge(knowledge: Knowledge) -> dict[str, str]:
     }
 
 
-def _model(model: Planes) -> dict[str, str]:
+def _model(model: Model) -> dict[str, str]:
     terms = model.domain.terms
     return {
         "model": repr(model),
         **_features(model.signature),
-        **(_steps(terms) if "lambda_" in terms else _closed_form(terms)),
+        **_terms(model),
         "class weights": str(terms["class_weight"] or "none"),
         "solver": model.solver_,
         "learned from": f"{int(model.domain.rows.sum()):,} rows",
+    }
+
+
+def _terms(model: Model) -> dict[str, str]:
+    terms = model.domain.terms
+    if isinstance(model, KernelModel):
+        return _kernel(model)
+    return _steps(terms) if "lambda_" in terms else _closed_form(terms)
+
+
+def _kernel(model: KernelModel) -> dict[str, str]:
+    kernel, terms, vectors = model.expansion.kernel, model.domain.terms, model.support_vectors_
+    numbers = {
+        "rbf": f", gamma {said(kernel.gamma)}",
+        "poly": f", gamma {said(kernel.gamma)}, degree {kernel.degree}, coef0 {said(kernel.coef0)}",
+    }
+    form = "sparse, " if sparse.issparse(vectors) else ""
+    return {
+        "kernel": kernel.kind + numbers.get(kernel.kind, ""),
+        "support vectors": f"{vectors.shape[0]:,} ({form}{vectors.dtype})",
+        "C": said(terms["C"]),
+        "beta": "none: the intercept costs nothing" if terms["beta"] is None else said(terms["beta"]),
+        "trained by": counted(terms["units"], "unit"),
+        "precision": model.expansion.precision,
     }
 
 
@@ -105,7 +130,7 @@ def _steps(terms: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _facts(model: Planes) -> dict[str, Any]:
+def _facts(model: Model) -> dict[str, Any]:
     return {
         "rows": int(model.domain.rows.sum()),
         "features": model.signature.width,
@@ -114,6 +139,19 @@ def _facts(model: Planes) -> dict[str, Any]:
         "model": repr(model),
         "solver": model.solver_,
         "terms": {**model.domain.terms, "class_weight": str(model.domain.terms["class_weight"])},
+        **(_kernel_facts(model) if isinstance(model, KernelModel) else {}),
+    }
+
+
+def _kernel_facts(model: KernelModel) -> dict[str, Any]:
+    kernel, vectors = model.expansion.kernel, model.support_vectors_
+    return {
+        "kernel": {name: getattr(kernel, name) for name in ("kind", "gamma", "degree", "coef0")},
+        "support_vectors": model.n_support_.tolist(),
+        "sparse": sparse.issparse(vectors),
+        "dtype": str(vectors.dtype),
+        "precision": model.expansion.precision,
+        "ties": model.ties,
     }
 
 
@@ -159,11 +197,14 @@ def _cut(names: list[str]) -> str:
 def _print_classes(talk: Talk, content: Any) -> None:
     rows = content.rows if isinstance(content, Knowledge) else content.domain.rows
     weights = content.counts if isinstance(content, Knowledge) else rows
-    table = Table("class", "rows", "weight", "share")
+    support = content.n_support_.tolist() if isinstance(content, KernelModel) else None
+    table = Table("class", "rows", "weight", "share", *([] if support is None else ["support vectors"]))
     for column in table.columns[1:]:
         column.justify = "right"
-    for label, count, weight in list(zip(content.labels, rows.tolist(), weights.tolist(), strict=True))[:100]:
-        table.add_row(shown(label), f"{count:,}", said(weight), f"{weight / weights.sum():.1%}")
+    for code, label in enumerate(content.labels[:100]):
+        count, weight = int(rows[code]), float(weights[code])
+        more = [] if support is None else [f"{support[code]:,}"]
+        table.add_row(shown(label), f"{count:,}", said(weight), f"{weight / weights.sum():.1%}", *more)
     talk.out.print(table)
 
 

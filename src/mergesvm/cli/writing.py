@@ -15,7 +15,7 @@ from pyarrow import csv
 
 from mergesvm.data import Slice
 from mergesvm.files import replacing
-from mergesvm.models import Planes
+from mergesvm.models import Model
 
 SUFFIXES = (".parquet", ".feather", ".arrow", ".csv")
 
@@ -28,7 +28,7 @@ class PredictionWriter:
     The file gets its name when all is written; without a file, CSV goes to the screen.
     """
 
-    def __init__(self, path: Path | None, model: Planes, probabilities: bool) -> None:
+    def __init__(self, path: Path | None, model: Model, probabilities: bool) -> None:
         self.path = path
         self.model = model
         self.probabilities = probabilities

@@ -42,7 +42,8 @@ class Attempt:
                 self.fail(EngineError(f"What rank {self.rank} has found cannot be sent to others: {error}"))
         cause = self.error
         assert cause is not None
-        if not isinstance(cause, MergeSVMError):  # ours name the part
+        noted = any(note.startswith("at rank ") for note in getattr(cause, "__notes__", ()))
+        if not (noted or isinstance(cause, MergeSVMError)):  # ours name the part
             cause.add_note(f"at rank {self.rank}")
         if not _travels(cause):
             said = "".join(traceback.format_exception_only(cause)).strip()

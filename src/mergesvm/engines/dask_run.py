@@ -93,6 +93,20 @@ class Run:
         self._alive.update(futures)
         return futures
 
+    def computed(self, partitions: Sequence[Any]) -> tuple[list[Any], list[str]]:
+        """The contents of collections' partitions as futures, and the worker at which each lies."""
+        with _large_graphs(), watched():
+            futures: list[Any] = self.client.compute(list(partitions))
+        self._alive.update(futures)
+        self.wait(futures)
+        return futures, self.places(futures)
+
+    def places(self, futures: Sequence[Any]) -> list[str]:
+        """The worker at which each lies."""
+        with watched():
+            holders = self.client.who_has(list(futures))
+        return [next(iter(holders[future.key]), "") for future in futures]
+
     def _key(self, index: int) -> str:
         # Of tasks that are alike, Dask begins with the one whose key is last.
         return f"{self._title}-{self.token}-{10**9 - 1 - index}"

@@ -111,6 +111,7 @@ class Engine(ABC):
         build : function of a task, and of what is given
             Builds the object, at the worker.
         tasks : sequence
+            Partitions of a collection become their content, and the object is built where that lies.
         given : tuple
 
         Returns
@@ -197,13 +198,14 @@ class Units(ABC, Generic[State]):
     def consult(self, decide: Callable[[list[Any]], Result], method: str, *arguments: Any) -> Result:
         """Call a method of every object, and decide on the results; all workers get the decision, but not the results.
 
-        It is one process that decides, where many run the same program.
+        It is one process that decides, where many run the same program. An error of an object, or of the decision,
+        is raised by all.
         """
         return decide(self.call(method, *arguments))
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the objects."""
+        """Let go of the objects, without a word to other processes that run the same program."""
 
     def __enter__(self) -> Self:
         return self

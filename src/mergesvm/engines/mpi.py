@@ -167,19 +167,24 @@ class MPI(Engine):
             for index in self._share(count):
                 attempt.index = index
                 attempt.results.append(ask(index))
-        message = attempt.message() if self.workers > 1 else b""
+        if self.workers == 1:
+            return self.once(lambda: decide(opened([attempt])[0]))
         with self._vital():
-            messages = self._comm.gather(message, self._top)
+            messages = self._comm.gather(attempt.message(), self._top)
 
         def chosen() -> tuple[list[int], Result]:
-            shares = self._read(messages, attempt) if self.workers > 1 else opened([attempt])
+            shares = self._read(messages, attempt)
             answers = [shares[index % self.workers][index // self.workers] for index in range(count)]
             return [len(message) for message in messages], decide(answers)
 
-        sizes, decision = self.once(chosen)
-        if self.workers > 1:
-            sent = [0 if rank == self._top else size for rank, size in enumerate(sizes)]
-            self._tell(sent, self.workers - 1, Tree(0, self.workers).levels)
+        try:
+            sizes, decision = self.once(chosen)
+        except BaseException as error:
+            if attempt.error not in (None, error):
+                raise error from attempt.error  # which has the traceback
+            raise
+        sent = [0 if rank == self._top else size for rank, size in enumerate(sizes)]
+        self._tell(sent, self.workers - 1, Tree(0, self.workers).levels)
         return decision
 
     def together(self, function: Callable[[], Result]) -> Result:
@@ -360,7 +365,8 @@ class _RankUnits(Units[State]):
         )
 
     def close(self) -> None:
-        self._objects = {}
+        # Each rank by itself, at any time: it may be called when an object that has units is let go of.
+        self._objects, self._count = {}, 0
 
 
 def _library() -> Any:

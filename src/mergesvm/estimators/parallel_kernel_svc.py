@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from mergesvm.data import Batch
 from mergesvm.engines.choosing import placed
 from mergesvm.engines.engine import Engine
-from mergesvm.errors import EngineError, ParameterError
+from mergesvm.errors import DataError, EngineError, ParameterError
 from mergesvm.estimators.inputs import input_kept_on_failure, rows_to_learn, rows_to_predict
 from mergesvm.models.kernel import KernelModel
-from mergesvm.models.kernel_training import KernelTraining, check_rows
+from mergesvm.models.kernel_training import Collection, KernelTraining, check_rows
 from mergesvm.models.votes import TIE_RULES
 from mergesvm.solvers.exchange import Exchange
 from mergesvm.solvers.kernel import KERNELS, Kernel
@@ -54,7 +54,8 @@ class ParallelKernelSVC(ClassifierMixin, BaseEstimator):
         Penalty on y'alpha, times the number of units; that of an intercept that costs b^2 / (2 M beta). None for an
         intercept that costs nothing.
     units : int, optional
-        How many units rows are dealt out to: one on threads by default, else one a worker. Under MPI each rank is one.
+        How many units rows are dealt out to: one on threads by default, else one a worker. Under MPI each rank is one,
+        with the rows that it has; of a collection of Dask each partition is one, where it lies.
     engine : Engine, optional
         Where units are: see :mod:`mergesvm.engines`. In this process by default.
     method : {"working-set", "active-set", "gradient"}
@@ -178,10 +179,10 @@ class ParallelKernelSVC(ClassifierMixin, BaseEstimator):
         """Learn from these rows alone; under MPI from those of all ranks."""
         with input_kept_on_failure(self):
             terms = self._terms()
-            batch = self._batch(X, y, sample_weight, reset=True)
+            rows = self._rows(X, y, sample_weight, reset=True)
             threads, spread = placed(self.engine, self.n_jobs)
             training = KernelTraining.start(
-                batch,
+                rows,
                 terms,
                 self.units,
                 spread or threads,
@@ -202,11 +203,7 @@ class ParallelKernelSVC(ClassifierMixin, BaseEstimator):
             return self.fit(X, y, sample_weight)
         with input_kept_on_failure(self):
             self._terms()
-            batch = self._batch(X, y, sample_weight, reset=not hasattr(self, "_model"))
-            allowed = list(batch.labels.classes if classes is None else classes)
-            strangers = [label for label in batch.labels.classes if label not in allowed]
-            if strangers:
-                raise ParameterError(f"Class {strangers[0]!r} in y is not among the classes given: {allowed!r}.")
+            batch = self._batch(X, y, sample_weight, not hasattr(self, "_model"), classes)
             if not hasattr(self, "_model"):
                 return self.fit(X, y, sample_weight)
             return self._go_on(lambda training: training.add(batch))
@@ -215,18 +212,17 @@ class ParallelKernelSVC(ClassifierMixin, BaseEstimator):
         """Take rows away, wherever they are; training goes on to the optimum of those that are left."""
         check_is_fitted(self)
         with input_kept_on_failure(self):
-            batch = self._batch(X, y, sample_weight, reset=False)
+            batch = self._batch(X, y, sample_weight, False)
             return self._go_on(lambda training: training.remove(batch))
 
     def _go_on(self, change: Callable[[KernelTraining], None]) -> Self:
         training: KernelTraining | None = self.__dict__.get("_training")
-        if training is None:
+        if training is None or training.closed:
             raise EngineError(
                 "The units of this machine are gone, and their rows with them: it was pickled or copied, or its "
                 "training was broken off. Fit it anew."
             )
         change(training)
-        self._training = None  # what is broken off in between cannot be gone on from
         training.train(self._progress())
         self._keep(training)
         return self
@@ -234,16 +230,45 @@ class ParallelKernelSVC(ClassifierMixin, BaseEstimator):
     _training: KernelTraining | None
 
     def _keep(self, training: KernelTraining) -> None:
+        before = self.__dict__.get("_training")
+        if before not in (None, training):
+            before.close()  # or the rows of the last fit would be held twice
         self._training = training
         self._model, self._trained = training.model, training.trained
         self.support_, self.n_iter_ = training.support, training.rounds
 
-    def _batch(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Batch:
+    def _rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Batch | Collection:
+        """Rows to begin with, which may be a collection."""
         spread = placed(self.engine)[1]
+        if spread is None or not spread.holds(X):
+            return self._batch(X, y, sample_weight, reset)
+        if y is None:
+            raise DataError("Labels are missing: this requires y to be passed, but the target y is None.")
+        rows_to_learn(self, X, y, reset, spread, own=True)
+        names = getattr(self, "feature_names_in_", None)
+        content = (X, y) if sample_weight is None else (X, y, sample_weight)
+        return Collection(content, self.n_features_in_, None if names is None else tuple(names))
+
+    def _batch(self, X: Any, y: Any, sample_weight: Any, reset: bool, classes: Any = None) -> Batch:
+        """Rows in memory; where many ranks run the same program, what is wrong at one of them is said by all."""
+        spread = placed(self.engine)[1]
+        if spread is not None and spread.holds(X):
+            raise ParameterError(
+                "A collection can be fitted, but rows that come or go later have to be in memory: X.compute(), "
+                "y.compute(). Or fit all rows anew."
+            )
         rows, labels = rows_to_learn(self, X, y, reset, self.engine, own=True)
-        if spread is None:
-            return check_rows(Batch.of(rows, labels, sample_weight))
-        return spread.together(lambda: Batch.of(rows, labels, sample_weight, empty=spread.collective))
+        empty = spread is not None and spread.collective
+
+        def batch() -> Batch:
+            made = Batch.of(rows, labels, sample_weight, empty=empty)
+            allowed = list(made.labels.classes if classes is None else classes)
+            strangers = [label for label in made.labels.classes if label not in allowed]
+            if strangers:
+                raise ParameterError(f"Class {strangers[0]!r} in y is not among the classes given: {allowed!r}.")
+            return made if empty else check_rows(made)
+
+        return batch() if spread is None else spread.together(batch)
 
     @property
     def model_(self) -> KernelModel:

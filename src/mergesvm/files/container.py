@@ -29,15 +29,15 @@ from mergesvm.errors import (
 from mergesvm.files.atomic import replacing
 from mergesvm.files.header import Header
 
-FORMAT = 3
+FORMAT = 4
 """The number of the format that is written; files of all numbers up to it are read."""
 
 NAME = "mergesvm"
 
 MOST_ARRAYS = 64
 
-TYPES = {"F64": np.dtype("<f8"), "F32": np.dtype("<f4"), "I64": np.dtype("<i8")}
-"""The types of arrays that our files hold."""
+TYPES = ("F64", "F32", "I64", "U64", "I32", "U32", "I16", "U16", "I8", "U8")
+"""The types of arrays that our files hold; all but the first three are for support vectors."""
 
 
 def write_container(

@@ -27,14 +27,16 @@ class Content:
         """Raise the error that the arrays are not valid, because of this."""
         raise InvalidContentError(f"{self.source} holds {what}, which no file of ours does. Make it again.")
 
-    def expect(self, name: str, shape: tuple[int, ...], dtype: str = "<f8") -> NDArray[Any]:
-        """An array of this shape and type, of finite numbers."""
+    def expect(self, name: str, shape: tuple[int, ...], *dtypes: str) -> NDArray[Any]:
+        """An array of this shape and one of these types, float64 if none is given, of finite numbers."""
+        dtypes = dtypes or ("<f8",)
         self._expected.add(name)
         if name not in self.arrays:
             self.refuse(f"no array {name!r}")
         array = self.arrays[name]
-        if array.shape != shape or array.dtype != np.dtype(dtype):
-            self.refuse(f"{name!r} of type {array.dtype} and shape {array.shape} instead of {dtype} and {shape}")
+        if array.shape != shape or array.dtype not in map(np.dtype, dtypes):
+            wanted = " or ".join(dtypes)
+            self.refuse(f"{name!r} of type {array.dtype} and shape {array.shape} instead of {wanted} and {shape}")
         if not _within(array, _largest(name)):
             self.refuse(f"a number in {name!r} that is not finite, or too large")
         return array

@@ -6,51 +6,75 @@ import os
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data.labels import plain_label
+from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
 from mergesvm.files import Content, Header, check_sizes, read_container, write_container
 from mergesvm.files.container import library_version
 from mergesvm.knowledge.file import provenance_fields, read_classes, read_provenance, read_signature, signature_parts
+from mergesvm.knowledge.signature import Signature
+from mergesvm.models.file_parts import (
+    moment_arrays,
+    read_class_moments,
+    read_side_moments,
+    read_terms,
+    read_weights,
+    weight_fields,
+)
+from mergesvm.models.kernel import KernelModel
+from mergesvm.models.kernel_file import (
+    check_kernel_domain,
+    kernel_arrays,
+    kernel_fields,
+    read_expansion,
+    read_kernel_terms,
+    read_method,
+)
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.model import Domain, Model
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.planes import SOLVERS
 from mergesvm.models.votes import TIE_RULES
-from mergesvm.solvers import ClassMoments, SideMoments, Solution
+from mergesvm.solvers import SideMoments, Solution
 from mergesvm.solvers.schedule import Schedule
-from mergesvm.solvers.weighting import SCHEMES
 
 KIND = "model"
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model to a file, which is replaced as a whole or not at all."""
-    assert isinstance(model, (LinearModel, PairwiseModel))
+    assert isinstance(model, (LinearModel, PairwiseModel, KernelModel))
     domain = model.domain
-    weights = domain.terms["class_weight"]
-    if isinstance(weights, dict):
-        weights = [{"class": plain_label(label), "weight": float(weight)} for label, weight in weights.items()]
     signature, drawn = signature_parts(domain.signature)
     header = {
         **signature,
         "classes": list(domain.labels),
         "provenance": provenance_fields(domain.provenance),
         "library": library_version(),
-        "model": "pairwise" if isinstance(model, PairwiseModel) else "linear",
-        "ties": model.ties if isinstance(model, PairwiseModel) else None,
+        "model": _kind(model),
+        "ties": None if isinstance(model, LinearModel) else model.ties,
         "solver": model.solver_,
-        "terms": [{**domain.terms, "class_weight": weights}],
+        "terms": [{**domain.terms, "class_weight": weight_fields(domain.terms["class_weight"])}],
+        **(kernel_fields(model) if isinstance(model, KernelModel) else {}),
     }
-    moments = {f"scores.{name}": value for name, value in vars(model._moments).items() if isinstance(value, np.ndarray)}
-    arrays = {"anchor": domain.anchor, "rows": domain.rows, "coefs": model.coef_, "offsets": model._offsets}
-    check_sizes(arrays | moments | drawn)
-    write_container(path, KIND, header, arrays | moments | drawn)
+    arrays = {"anchor": domain.anchor, "rows": domain.rows, **drawn}
+    arrays |= kernel_arrays(model) if isinstance(model, KernelModel) else _plane_arrays(model)
+    check_sizes(arrays)
+    write_container(path, KIND, header, arrays)
 
 
-def load_model(path: str | os.PathLike[str]) -> LinearModel | PairwiseModel:
+def _kind(model: LinearModel | PairwiseModel | KernelModel) -> str:
+    if isinstance(model, KernelModel):
+        return "kernel"
+    return "pairwise" if isinstance(model, PairwiseModel) else "linear"
+
+
+def _plane_arrays(model: LinearModel | PairwiseModel) -> dict[str, NDArray[Any]]:
+    return {"coefs": model.coef_, "offsets": model._offsets, **moment_arrays(model._moments)}
+
+
+def load_model(path: str | os.PathLike[str]) -> LinearModel | PairwiseModel | KernelModel:
     """Read a model from a file; everything is checked before anything is used.
 
     >>> import mergesvm as ms
@@ -63,53 +87,64 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | PairwiseModel:
     content = Content(arrays, str(path))
     signature = read_signature(header, content)
     labels = read_classes(header, signature.labels)
-    n_classes = len(labels)
-    if not n_classes:
+    if not labels:
         header.refuse("has no classes")
-    in_pairs = header.text("model", "linear", "pairwise") == "pairwise"
-    several = n_classes > 2
-    if in_pairs and not several:
-        header.refuse(f"has a pairwise model of {n_classes} classes")
-    problems = n_classes * (n_classes - 1) // 2 if in_pairs else n_classes if several else 1
-    anchor = content.expect("anchor", (signature.width,))
-    rows = content.expect("rows", (n_classes,), "<i8")
-    coefs, offsets = content.expect("coefs", (problems, signature.width)), content.expect("offsets", (problems,))
-    if (rows < 1).any():
+    kind = header.text("model", "linear", "pairwise", "kernel")
+    if kind == "pairwise" and len(labels) < 3:
+        header.refuse(f"has a pairwise model of {len(labels)} classes")
+    content.expect("anchor", (signature.width,))
+    if (content.expect("rows", (len(labels),), "<i8") < 1).any():
         content.refuse("a class of no rows")
+    for array in arrays.values():
+        array.flags.writeable = False
+    if kind == "kernel":
+        return _kernel(header, content, signature, labels)
+    return _planes(header, content, signature, labels, kind == "pairwise")
+
+
+def _kernel(header: Header, content: Content, signature: Signature, labels: tuple[Label, ...]) -> KernelModel:
+    check_kernel_domain(header, content, signature)
+    expansion, moments = read_expansion(header, content, len(labels), signature.width)
+    content.done()
+    domain = _domain(header, content, signature, labels, read_kernel_terms(header))
+    return KernelModel(domain, expansion, moments, header.text("ties", *TIE_RULES), read_method(header))
+
+
+def _planes(
+    header: Header, content: Content, signature: Signature, labels: tuple[Label, ...], in_pairs: bool
+) -> LinearModel | PairwiseModel:
+    n_classes = len(labels)
+    several = n_classes > 2
+    problems = n_classes * (n_classes - 1) // 2 if in_pairs else n_classes if several else 1
+    coefs, offsets = content.expect("coefs", (problems, signature.width)), content.expect("offsets", (problems,))
     moments = (
-        _class_moments(content, n_classes)
+        read_class_moments(content, n_classes)
         if several and not in_pairs
-        else _side_moments(content, problems, n_classes > 1)
+        else read_side_moments(content, problems, n_classes > 1)
     )
     content.done()
     solver = header.text("solver", *SOLVERS)
     terms = _terms(header, solver)
     if in_pairs and terms["multiclass"] != "ovo":
         header.refuse("has a pairwise model that was solved one-vs-rest")
-    domain = Domain(labels, anchor, signature, rows, read_provenance(header), terms)
+    domain = _domain(header, content, signature, labels, terms)
     solution = Solution(coefs, offsets, (solver,))
-    for array in arrays.values():
-        array.flags.writeable = False
     if in_pairs:
         assert isinstance(moments, SideMoments)
         return PairwiseModel(domain, solution, moments, header.text("ties", *TIE_RULES))
     return LinearModel(domain, solution, moments)
 
 
+def _domain(
+    header: Header, content: Content, signature: Signature, labels: tuple[Label, ...], terms: dict[str, Any]
+) -> Domain:
+    arrays = content.arrays
+    return Domain(labels, arrays["anchor"], signature, arrays["rows"], read_provenance(header), terms)
+
+
 def _terms(header: Header, solver: str) -> dict[str, Any]:
-    parts = header.parts("terms")
-    if len(parts) != 1:
-        header.refuse("has not one set of terms")
-    terms = parts[0]
-    weights = terms.take("class_weight", str, list, type(None))
-    if isinstance(weights, str):
-        weights = terms.text("class_weight", *SCHEMES)
-    if isinstance(weights, list):
-        pairs = terms.parts("class_weight")
-        weights = {pair.take("class", str, int, float, bool): pair.number("weight") for pair in pairs}
-        if len(weights) < len(pairs) or any(weight < 0 for weight in weights.values()):
-            terms.refuse("weighs a class twice, or by less than nothing")
-    common = {"class_weight": weights, "multiclass": terms.text("multiclass", "ovr", "ovo")}
+    terms = read_terms(header)
+    common = {"class_weight": read_weights(terms), "multiclass": terms.text("multiclass", "ovr", "ovo")}
     if solver == "pegasos":
         return _steps(terms) | common
     return {
@@ -135,26 +170,3 @@ def _steps(terms: Header) -> dict[str, Any]:
         return asdict(schedule.check())
     except ParameterError as error:
         terms.refuse(f"has terms that cannot be: {str(error).rstrip('.')}")
-
-
-def _side_moments(content: Content, problems: int, several: bool) -> SideMoments:
-    means = content.expect("scores.means", (problems, 2))
-    variances = content.expect("scores.variances", (problems,))
-    counts = content.expect("scores.counts", (problems, 2))
-    _not_negative(content, variances, counts)
-    if several and not (counts > 0).all():
-        content.refuse("a side of no rows")
-    return SideMoments(means, variances, counts)
-
-
-def _class_moments(content: Content, n_classes: int) -> ClassMoments:
-    means = content.expect("scores.means", (n_classes, n_classes))
-    covariance = content.expect("scores.covariance", (n_classes, n_classes))
-    shares = content.expect("scores.shares", (n_classes,))
-    _not_negative(content, shares)
-    return ClassMoments(means, covariance, shares)
-
-
-def _not_negative(content: Content, *arrays: NDArray[np.float64]) -> None:
-    if any((array < 0).any() for array in arrays):
-        content.refuse("a variance or count that is negative")

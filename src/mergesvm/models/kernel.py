@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from itertools import combinations
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from mergesvm.errors import FormError
 from mergesvm.knowledge.knowledge import counted
 from mergesvm.models.ballot import Ballot
 from mergesvm.models.expansion import Expansion
@@ -91,6 +93,13 @@ class KernelModel(Model):
             return np.ones((len(scores), 1))
         positive = expit(self._moments.log_odds(scores))
         return np.hstack([1 - positive, positive])
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> NoReturn:
+        """Raise the error that a kernel model cannot be written for ONNX, and say what can be."""
+        raise FormError(
+            f"{self!r} cannot be written to {path}: for ONNX there are models of planes only, those of MergeSVC, "
+            f"RecursiveSVC and PegasosSVC. MergeSVC(features='nystroem') or 'fourier' comes close to the kernel 'rbf'."
+        )
 
     def __repr__(self) -> str:
         size = f"{counted(len(self.classes_), 'class', 'classes')} x {counted(self.signature.inputs, 'feature')}"

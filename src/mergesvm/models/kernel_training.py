@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data import Batch
+from mergesvm.data.labels import label_kind
 from mergesvm.engines import Threads
-from mergesvm.engines.engine import Engine
+from mergesvm.engines.engine import Engine, Units
 from mergesvm.errors import DataError, ParameterError, SubtractionError
 from mergesvm.features import Identity
 from mergesvm.knowledge.signature import Signature
@@ -25,8 +28,29 @@ from mergesvm.solvers.unit import Unit
 from mergesvm.solvers.weighting import known_weights
 
 
+@dataclass(frozen=True)
+class Collection:
+    """Rows, labels and perhaps weights that lie on the workers of an engine, in partitions.
+
+    Attributes
+    ----------
+    content : tuple of collections
+    width : int
+        How many features rows have.
+    names : tuple of str, or None
+        Of the features.
+    """
+
+    content: tuple[Any, ...]
+    width: int
+    names: tuple[str, ...] | None
+
+
 class KernelTraining:
     """Units that hold rows, and the model that they have come to; more rows can be given to them, and taken away.
+
+    Its units are to be closed, which under MPI each rank does by itself. What is broken off while they change closes
+    them: they cannot be gone on from.
 
     Parameters
     ----------
@@ -53,7 +77,7 @@ class KernelTraining:
 
     def __init__(self, machine: KernelMachine, signature: Signature, ties: str, precision: str) -> None:
         self.machine, self.signature, self._ties, self._precision = machine, signature, ties, precision
-        self.rounds = 0
+        self.rounds, self.closed = 0, False
         sizes: list[int] = machine.units.call("size")
         self.given = sum(sizes)
         machine.units.call("number", each=(np.cumsum(sizes) - sizes).tolist())
@@ -61,7 +85,7 @@ class KernelTraining:
     @classmethod
     def start(
         cls,
-        batch: Batch,
+        rows: Batch | Collection,
         terms: Terms,
         units: int | None,
         engine: Engine,
@@ -70,55 +94,73 @@ class KernelTraining:
         ties: str = "recount",
         precision: str = "float64",
     ) -> KernelTraining:
-        """Deal rows out to units; where every worker runs the same program, each is a unit, with the rows it has."""
+        """Deal rows out to units; where every worker runs the same program, each is a unit, with the rows it has.
+
+        Of a collection each partition is a unit, where it lies.
+        """
         build = GradientUnit if terms.method == "gradient" else Unit
-        if engine.collective:
+        if isinstance(rows, Collection):
+            held, signature = _there(rows, build, units, engine)
+        elif engine.collective:
             if units not in (None, engine.workers):
                 raise ParameterError(
                     f"Under MPI each rank is a unit, with the rows that it has: leave units={units} out, or start "
                     f"{units} ranks; here are {engine.workers}."
                 )
-            held = engine.units(partial(_own, build, batch), range(engine.workers))
+            signature = _agreed_upon(rows, engine)
+            held = engine.units(partial(_own, build, rows), range(engine.workers))
         else:
             count = units or (1 if engine.embedded else engine.workers)
-            parts = list(batch.slices(count))
-            parts += [Batch(batch.rows.alone(0, 0), batch.labels.part(0, 0), None)] * (count - len(parts))
-            held = engine.units(build, parts)
-        signature = _signature(batch)
-        if engine.collective:
-            every = engine.map(partial(_mine, signature), range(engine.workers))
-            signature = _agreed(every)
+            parts = list(rows.slices(count))
+            parts += [Batch(rows.rows.alone(0, 0), rows.labels.part(0, 0), None)] * (count - len(parts))
+            held, signature = engine.units(build, parts), _signature(rows)
         return cls(KernelMachine(held, engine, terms, threads), signature, ties, precision)
 
     def train(self, progress: Progress | None = None) -> KernelModel:
         """Train, from where the units are."""
-        self.trained = self.machine.train(progress)
-        self.rounds += self.trained.rounds
-        self.model = self._model()
+        with self._changing():
+            self.trained = self.machine.train(progress)
+            self.rounds += self.trained.rounds
+            self.model = self._model()
         return self.model
+
+    def close(self) -> None:
+        """Let go of the units, and the rows that they hold; the model stays."""
+        self.closed = True
+        self.machine.units.close()
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Units change within; some have and others have not, if it is broken off, so that all are let go."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     def add(self, batch: Batch) -> None:
         """Give rows to the units: under MPI those of each rank to its own, else in even shares."""
         engine, count = self.machine.engine, len(self.machine.units)
-        signature = _signature(batch)
+        signature = _agreed_upon(batch, engine)
+        joined = self.signature.joined(signature)
         if engine.collective:
-            signature = _agreed(engine.map(partial(_mine, signature), range(engine.workers)))
             sizes: list[int] = engine.map(partial(_mine, batch.rows.n_rows), range(count))
             parts: list[Batch | None] = [batch if index == engine.rank else None for index in range(count)]
         else:
             dealt: list[Batch | None] = list(batch.slices(count))
             parts = dealt + [None] * (count - len(dealt))
             sizes = [0 if part is None else part.rows.n_rows for part in parts]
-        self.signature = self.signature.joined(signature)
         firsts = self.given + np.cumsum(sizes) - sizes
         each = [None if part is None else (part, first) for part, first in zip(parts, firsts.tolist(), strict=True)]
-        self.machine.units.call("add", each=each)
-        self.given += sum(sizes)
+        self.machine.units.call("receive", each=each)  # rows that are wrong are found here
+        with self._changing():
+            self.machine.units.call("add")
+            self.signature, self.given = joined, self.given + sum(sizes)
 
     def remove(self, batch: Batch) -> None:
         """Take rows away, each of which has to be at a unit: under MPI at that of the rank that names it."""
         engine, count = self.machine.engine, len(self.machine.units)
-        self.signature.joined(_signature(batch), "subtract", "from")
+        self.signature.joined(_agreed_upon(batch, engine), "subtract", "from")
         if engine.collective:
             wanted = [batch if index == engine.rank else None for index in range(count)]
             found: list[list[list[int]]] = self.machine.units.call("find", each=wanted)
@@ -128,7 +170,8 @@ class KernelTraining:
             numbers = _chosen(found, "Row")
         if len(numbers) == sum(self.machine.units.call("size")):
             raise SubtractionError("These are all the rows that there are. Nothing would be left to learn from.")
-        self.machine.forget(numbers)
+        with self._changing():
+            self.machine.forget(numbers)
 
     def _model(self) -> KernelModel:
         trained, terms, machine = self.trained, self.machine.terms, self.machine
@@ -174,6 +217,41 @@ def _mine(value: Any, _: int) -> Any:
     return value
 
 
+def _there(rows: Collection, build: type[Unit], units: int | None, engine: Engine) -> tuple[Units[Any], Signature]:
+    """One unit for each partition of a collection, and what can be said of all their rows."""
+    parts = engine.partitions(rows.content)
+    if units not in (None, len(parts)):
+        raise ParameterError(
+            f"Each of the {len(parts)} partitions of X is a unit, where it lies: leave units={units} out, or "
+            f"repartition X."
+        )
+    held = engine.units(partial(_of_block, build, rows.width, rows.names), parts)
+    try:
+        counts: list[list[Any]] = held.call("labels")
+        kinds = [label_kind(labels[0]) if labels else None for labels in counts]
+        signatures = [Signature(Identity(), rows.width, rows.names, labels=kind) for kind in kinds]
+        return held, _agreed(signatures)
+    except BaseException:
+        held.close()
+        raise
+
+
+def _of_block(build: type[Unit], width: int, names: tuple[str, ...] | None, block: tuple[Any, ...]) -> Unit:
+    batch = Batch.of(*block, empty=True)
+    if batch.rows.width != width:
+        raise DataError(f"X has {batch.rows.width} features here, but {width} elsewhere.")
+    batch.rows.names = names
+    return build(batch)
+
+
+def _agreed_upon(batch: Batch, engine: Engine) -> Signature:
+    """What can be said of the rows of this process, or, where many run the same program, of those of all."""
+    signature = _signature(batch)
+    if not engine.collective:
+        return signature
+    return _agreed(engine.map(partial(_mine, signature), range(engine.workers)))
+
+
 def _signature(batch: Batch) -> Signature:
     return Signature(Identity(), batch.rows.width, batch.rows.names, labels=batch.labels.kind)
 
@@ -182,6 +260,8 @@ def _agreed(signatures: Sequence[Signature]) -> Signature:
     agreed = signatures[0]
     for signature in signatures[1:]:
         agreed = agreed.joined(signature)
+    if agreed.labels is None:
+        raise DataError("There is no row that counts at any unit.")
     return agreed
 
 

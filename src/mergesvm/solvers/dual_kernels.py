@@ -60,58 +60,47 @@ def ascend(K, sign, v, alpha, bound, total, penalty, tolerance, most):  # type: 
     """
     size = uint64(sign.size)
     exact = penalty < 0
+    rises, falls = np.empty(sign.size, np.bool_), np.empty(sign.size, np.bool_)
+    diagonal = np.empty(sign.size, K.dtype)  # in one place, and not in as many lines of memory as there are rows
+    top, bottom, high, low = uint64(0), uint64(0), -np.inf, np.inf
+    for t in range(size):
+        diagonal[t] = K[t, t]
+        rises[t], falls[t] = freedom(alpha, bound, sign, t)
+        if rises[t] and v[t] > high:
+            high, top = v[t], t
+        if falls[t] and v[t] < low:
+            low, bottom = v[t], t
     step = 0
     while step < most:
-        i, high, low = uint64(0), -np.inf, np.inf
-        for t in range(size):
-            rises = alpha[t] < bound[t] if sign[t] > 0 else alpha[t] > 0
-            falls = alpha[t] > 0 if sign[t] > 0 else alpha[t] < bound[t]
-            if rises and v[t] > high:
-                high, i = v[t], t
-            if falls and v[t] < low:
-                low = v[t]
-        offset = 0.0 if exact else penalty * total
-        upwards = True
-        if exact:
-            if not high - low > tolerance:
-                return step
-        else:
-            if not max(high - offset, offset - low) > tolerance:
-                return step
-            upwards = high - offset >= offset - low
-            if not upwards:  # the one that wants most wants to fall: look at everything from below
-                low = np.inf
-                for t in range(size):
-                    falls = alpha[t] > 0 if sign[t] > 0 else alpha[t] < bound[t]
-                    if falls and v[t] < low:
-                        low, i = v[t], t
-        facing = 1.0 if upwards else -1.0
-        column, own = K[i], np.float64(K[i, i])
-        wants = facing * v[i]
+        offset = (high + low) / 2 if exact else penalty * total
+        # The one that wants most to be elsewhere; if it wants to fall, everything is looked at from below.
+        upwards = exact or high - offset >= offset - low
+        if not (high - low if exact else max(high - offset, offset - low)) > tolerance:
+            return step
+        i = top if upwards else bottom
+        facing, moves = (1.0, falls) if upwards else (-1.0, rises)
+        column, own, wants = K[i], np.float64(diagonal[i]), facing * v[i]
         best, j, found = 0.0, uint64(0), False
         for t in range(size):
             gap = wants - facing * v[t]
-            if gap > 0:
-                moves = alpha[t] > 0 if (sign[t] > 0) == upwards else alpha[t] < bound[t]
-                if moves:
-                    curvature = max(own + K[t, t] - 2 * column[t], TINY * own)
-                    gain = gap * gap / curvature
-                    if gain > best:
-                        best, j, found = gain, t, True
+            if gap > 0 and moves[t]:
+                gain = gap * gap / max(own + diagonal[t] - 2 * column[t], TINY * own)
+                if gain > best:
+                    best, j, found = gain, t, True
         # Steps are those of y alpha.
         low_i = -alpha[i] if sign[i] > 0 else alpha[i] - bound[i]
         high_i = bound[i] - alpha[i] if sign[i] > 0 else alpha[i]
-        if exact:
+        if found:
             low_j = -alpha[j] if sign[j] > 0 else alpha[j] - bound[j]
-            curvature = max(own + K[j, j] - 2 * np.float64(column[j]), TINY * own)
+            high_j = bound[j] - alpha[j] if sign[j] > 0 else alpha[j]
+        if exact:
+            curvature = max(own + diagonal[j] - 2 * np.float64(column[j]), TINY * own)
             d = min((v[i] - v[j]) / curvature, high_i, -low_j)
             e = -d
         elif found:
-            low_j = -alpha[j] if sign[j] > 0 else alpha[j] - bound[j]
-            high_j = bound[j] - alpha[j] if sign[j] > 0 else alpha[j]
             d, e = best_pair(
                 own + penalty,
-                K[j, j] + penalty,
+                diagonal[j] + penalty,
                 np.float64(column[j]) + penalty,
                 v[i] - offset,
                 v[j] - offset,
@@ -123,14 +112,28 @@ def ascend(K, sign, v, alpha, bound, total, penalty, tolerance, most):  # type: 
         else:
             d, e = min(max((v[i] - offset) / max(own + penalty, TINY), low_i), high_i), 0.0
         move(alpha, bound, sign, i, d)
+        rises[i], falls[i] = freedom(alpha, bound, sign, i)
         if e != 0:
             move(alpha, bound, sign, j, e)
+            rises[j], falls[j] = freedom(alpha, bound, sign, j)
         total += d + e
         other = K[j]
+        high, low = -np.inf, np.inf
         for t in range(size):
             v[t] -= d * column[t] + e * other[t]
+            if rises[t] and v[t] > high:
+                high, top = v[t], t
+            if falls[t] and v[t] < low:
+                low, bottom = v[t], t
         step += 1
     return step
+
+
+@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+def freedom(alpha, bound, sign, t):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Whether y alpha of a row may rise, and whether it may fall."""
+    below, above = alpha[t] < bound[t], alpha[t] > 0
+    return (below, above) if sign[t] > 0 else (above, below)
 
 
 @njit(nogil=True, error_model="numpy", cache=True, inline="always")
@@ -151,7 +154,8 @@ def look(problems, starts, counts, score, alpha, bound, intercepts, told):  # ty
     for at in range(problems.size):
         p = problems[at]
         row = told[at]
-        row[:] = 0.0
+        for k in range(row.size):
+            row[k] = 0.0
         row[UP], row[LOW] = -np.inf, np.inf
         for side in range(2):
             y = 2.0 * side - 1.0
@@ -183,17 +187,42 @@ def chance(seed, number):  # type: ignore[no-untyped-def] # pragma: no cover
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def pick(problems, starts, counts, score, alpha, bound, intercepts, room, noise, seed, kept, places, found):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Pick the worst violators of each problem: at most ``room`` that should rise, and as many that should fall.
+def largest(values, rank):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The value of this rank from above, 1 for the largest, by parting the values again and again, in place."""
+    low, high, wanted = 0, values.size - 1, rank - 1
+    while low < high:
+        pivot = values[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while values[i] > pivot:
+                i += 1
+            while values[j] < pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i, j = i + 1, j - 1
+        if wanted <= j:
+            high = j
+        elif wanted >= i:
+            low = i
+        else:
+            break
+    return values[wanted]
 
-    Into places (problems, 2 room), of which found (problems,) are used. Only those count that are on the wrong side of
-    the intercept, or, if there are none, the one that is nearest to it. The worst alone would be outliers that have
-    little in common with the other rows: so each but the very worst counts by a share of its want, of at least
-    1 - ``noise``, that is left to chance. Rows that are kept anyway are not picked.
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def pick(problems, starts, counts, score, alpha, bound, intercepts, rooms, noise, seed, rows, kept, places, found):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Pick the worst violators of each problem: as many as there is room for that should rise, and that should fall.
+
+    Into places (problems, 2 x the largest room), of which found (problems,) are used. Only those count that are on the
+    wrong side of the intercept, or, if there are none, the one that is nearest to it. The worst alone would be outliers
+    that have little in common with the other rows: so each but the very worst counts by a share of its want, of at
+    least 1 - ``noise``, that is left to chance, the same for a row in all problems, so that they propose the same rows
+    where they can. Rows that are kept anyway are not picked.
     """
     for at in range(problems.size):
         p = problems[at]
-        total = counts[p, 0] + counts[p, 1]
+        room, total = rooms[p], counts[p, 0] + counts[p, 1]
         wants, where = np.empty(total), np.empty(total, dtype=np.int64)
         taken, spare = 0, -1  # a row that may move both ways is picked once
         for facing in range(2):
@@ -209,7 +238,7 @@ def pick(problems, starts, counts, score, alpha, bound, intercepts, room, noise,
                         if want > worst:
                             worst, last = want, t
                         if want > 0:
-                            wants[size], where[size] = want * (1 - noise * chance(seed, t)), t
+                            wants[size], where[size] = want * (1 - noise * chance(seed, rows[t])), t
                             size += 1
             if size == 0 and last >= 0:
                 there = False
@@ -221,7 +250,7 @@ def pick(problems, starts, counts, score, alpha, bound, intercepts, room, noise,
             for k in range(size):
                 if where[k] == last:
                     wants[k] = worst  # the worst of all is not left to chance
-            least = -np.inf if size <= room else np.partition(wants[:size], size - room)[size - room]
+            least = largest(wants[:size].copy(), room) if size > room else -np.inf
             above = 0
             for k in range(size):
                 above += wants[k] > least
@@ -248,7 +277,8 @@ def add_columns(score, starts, firsts, slots, steps, slab, count):  # type: igno
         for k in range(starts.size):
             if firsts[k] == firsts[k + 1]:
                 continue
-            part[:] = 0
+            for t in range(size):
+                part[t] = 0
             entry = firsts[k]
             while entry + 3 < firsts[k + 1]:  # four columns at a time: the sums are then loaded and stored less often
                 one, two = slab[slots[entry], begin:], slab[slots[entry + 1], begin:]
@@ -310,8 +340,8 @@ HALF, ONE, LEAST = np.float32(0.5), np.float32(1), np.float32(-87)
 
 
 @njit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy", cache=True)
-def exponentials(values):  # type: ignore[no-untyped-def] # pragma: no cover
-    """exp(min(x, 0)) of all values (m, n) in float32, in place, to 2e-7; several times as fast as one by one.
+def exponentials_single(values):  # type: ignore[no-untyped-def] # pragma: no cover
+    """exp(min(x, 0)) of all values (m, n) in float32, in place, to 3e-7; several times as fast as one by one.
 
     x = n ln 2 + r with |r| <= ln 2 / 2, and exp(r) by its Taylor series; 2^n is a number that has n in its exponent.
     """
@@ -329,3 +359,66 @@ def exponentials(values):  # type: ignore[no-untyped-def] # pragma: no cover
                 part[t] = ONE + r * (ONE + r * (C2 + r * (C3 + r * (C4 + r * (C5 + r * C6)))))
             for t in range(uint64(part.size)):
                 part[t] *= scale[t]
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def exponentials(values):  # type: ignore[no-untyped-def] # pragma: no cover
+    """exp(min(x, 0)) of all values (m, n), in place."""
+    if values.itemsize == 4:
+        exponentials_single(values)
+    else:
+        for i in range(values.shape[0]):
+            for j in range(uint64(values.shape[1])):
+                values[i, j] = np.exp(min(values[i, j], 0.0))
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def small_matrix(rows, kind, gamma, degree, coef0):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Kernel values of lifted dense rows with one another; kinds are their places in ``KERNELS``."""
+    turned = rows.copy()
+    if kind == 0:
+        last = rows.shape[1] - 1
+        for i in range(rows.shape[0]):
+            turned[i, last - 1], turned[i, last] = rows[i, last], rows[i, last - 1]
+    K = np.dot(turned, rows.T)
+    if kind == 0:
+        exponentials(K)
+    elif kind == 2:
+        for i in range(K.shape[0]):
+            for j in range(uint64(K.shape[1])):
+                K[i, j] = (gamma * K[i, j] + coef0) ** degree
+    return K
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def sift(  # type: ignore[no-untyped-def]
+    problems, starts, score, alpha, bound, intercepts, places, found, lifted, offsets, kernel, share, used
+):  # pragma: no cover
+    """Find which rows of each problem would be in use if those picked were all there is, with the intercept as it is.
+
+    They are looked for by solving their problem to ``share`` of the largest violation, and marked in used, which is of
+    the shape of places; those in use already, and the worst in either direction, are, too. Row t of problem p and side
+    s is line offsets[p, s] + t - starts[p, s] of the lifted rows.
+    """
+    for at in range(problems.size):
+        p, size = problems[at], found[at]
+        if size == 0:
+            continue
+        rows = np.empty((size, lifted.shape[1]), dtype=lifted.dtype)
+        y, v, own, most = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+        high, low = 0, 0
+        for k in range(size):
+            t = places[at, k]
+            side = 1 if t >= starts[p, 1] else 0
+            line = offsets[p, side] + t - starts[p, side]
+            for d in range(lifted.shape[1]):
+                rows[k, d] = lifted[line, d]
+            y[k] = 2.0 * side - 1.0
+            v[k] = y[k] - score[t] - intercepts[at]
+            own[k], most[k] = alpha[t], bound[t]
+            high, low = (k if v[k] > v[high] else high), (k if v[k] < v[low] else low)
+        K = small_matrix(rows, kernel[0], kernel[1], kernel[2], kernel[3])
+        worst = max(abs(v[high]), abs(v[low]))
+        ascend(K, y, v, own, most, 0.0, 0.0, share * worst, 100 * size)
+        for k in range(size):
+            used[at, k] = own[k] > 0 or alpha[places[at, k]] > 0 or k in (high, low)

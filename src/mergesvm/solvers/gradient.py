@@ -152,7 +152,8 @@ class GradientLeader:
         violations = np.maximum(high - b, b - low)
         if policy.gap:
             primal = (sums[:, kernels.SQUARE] + policy.penalty * totals**2) / 2 + sums[:, kernels.LOSS]
-            violations = (primal - objective) / np.maximum(np.abs(objective), np.finfo(np.float64).tiny)
+            with np.errstate(over="ignore"):
+                violations = (primal - objective) / np.maximum(np.abs(objective), np.finfo(np.float64).tiny)
         self.violation = float(violations.max(initial=0.0))
         for at, p in enumerate(self._live):
             standing = self.standings[p]
@@ -164,7 +165,7 @@ class GradientLeader:
             elif policy.rounds is not None and self.rounds >= policy.rounds:
                 standing.ended = "rounds"
         self.objectives.append(float(sum(standing.objective for standing in self.standings)))
-        self.rounds += 1
+        self.rounds += any(not standing.ended for standing in self.standings)
         return self._pass_on(answers)
 
     def _pass_on(self, answers: list[Answer]) -> tuple[Any, ...]:

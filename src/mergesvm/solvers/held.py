@@ -113,6 +113,7 @@ class Held:
         weights = None if self.weights is None else self.weights[stay]
         return Held(self.matrix[stay], self.numbers[stay], weights, members)
 
+    @np.errstate(over="ignore", invalid="ignore")  # what is too large is said once the reach is known
     def about(self) -> About:
         """What can be told of the rows without showing any; rows count by their weights."""
         count, width = self.matrix.shape
@@ -132,23 +133,25 @@ class Held:
                 squares = float(each @ (np.square(block.data - centre, dtype=np.float64) - centre**2))
                 spread = squares + cells * centre**2
             apart, share = centre - mean, cells / (seen + cells)
-            mean, scatter = mean + apart * share, scatter + spread + apart**2 * seen * share
+            mean, scatter = mean + apart * share, scatter + spread + apart * apart * seen * share
             seen, sums = seen + cells, sums + total
         counts = {label: len(rows) for label, rows in self.members.items()}
         stored = self.matrix.nnz if sparse.issparse(self.matrix) else count * width
         return About(counts, count * width, stored, seen, sums, mean, scatter)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def reach(self, origin: NDArray[np.float64] | None) -> float:
         """The square of the largest distance of a row from the origin."""
         most = 0.0
         for start, stop in spans(len(self), BLOCK_ROWS):
             block = self.matrix[start:stop]
             if sparse.issparse(block):
-                squares = np.asarray(block.multiply(block).sum(axis=1, dtype=np.float64))
+                wide = block.astype(np.float64)
+                squares = np.asarray(wide.multiply(wide).sum(axis=1))
             else:
                 near = block.astype(np.float64) if origin is None else block - origin
                 squares = np.einsum("rd,rd->r", near, near)
-            most = max(most, float(squares.max(initial=0.0)))
+            most = float(np.maximum(most, squares.max(initial=0.0)))  # which lets NaN pass
         return most
 
     def find(self, other: Held) -> list[list[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -45,14 +45,28 @@ class Kernel:
     function: Callable[[Any, Any], Any] | None = None
 
     def check(self) -> Kernel:
-        """The same kernel, or an error that names what cannot be."""
+        """The same kernel, in plain numbers, as files have them; or an error that names what cannot be."""
         if not (isinstance(self.gamma, Real) and 0 < self.gamma < np.inf):
             raise ParameterError(f"gamma has to be 'scale', 'auto' or a positive number, not {self.gamma!r}.")
         if not (isinstance(self.degree, Integral) and 1 <= self.degree <= 100):
             raise ParameterError(f"degree has to be a whole number from 1 to 100, not {self.degree!r}.")
         if not (isinstance(self.coef0, Real) and np.isfinite(self.coef0)):
             raise ParameterError(f"coef0 has to be a finite number, not {self.coef0!r}.")
-        return self
+        return replace(self, gamma=float(self.gamma), degree=int(self.degree), coef0=float(self.coef0))
+
+    def bears(self, reach: float, real: np.dtype[Any]) -> bool:
+        """Whether what is computed of rows whose squared distance from the origin is up to this is finite.
+
+        >>> Kernel("poly", degree=3).bears(1e20, np.dtype(np.float32)), Kernel("poly").bears(1e20, np.dtype(np.float64))
+        (False, True)
+        """
+        if self.kind == "callable":
+            return True
+        with np.errstate(over="ignore"):
+            value = np.float64(reach) * (4 * self.gamma if self.kind == "rbf" else 1)
+            if self.kind == "poly":
+                value = (self.gamma * value + abs(self.coef0)) ** self.degree
+            return bool(np.isfinite(real.type(value)))
 
     @property
     def shifts(self) -> bool:
@@ -156,9 +170,9 @@ class Lifted:
 def _exponentials(out: NDArray[Any]) -> None:
     """Exp of exponents, in place. A distance is not negative, but for rounding."""
     if out.dtype == np.float32:
-        from mergesvm.solvers.dual_kernels import exponentials
+        from mergesvm.solvers.dual_kernels import exponentials_single
 
-        exponentials(out)
+        exponentials_single(out)
     else:
         np.minimum(out, 0, out=out)
         np.exp(out, out=out)

@@ -30,10 +30,13 @@ ROUGH = 2e-4
 """Exponents of float32 may be off by this much, and no more, for it to be used."""
 
 FEW, EXACT = 200, 1e-6
-"""A problem of so few rows is solved to this share of the tolerance."""
+"""With so few rows in all, problems are solved to this share of the tolerance: it costs nothing."""
 
 LITTLE = 1000
 """Of so few rows kernel values are computed in float64: they are soon computed."""
+
+WHOLE = 3
+"""Problems of so many times as many rows as the working set has are solved at one go, where there is one unit."""
 
 SPARSE = 0.01
 """Rows of which a smaller share is stored are multiplied as sparse ones."""
@@ -137,6 +140,7 @@ class KernelMachine:
         self.units, self.engine, self.terms, self._threads = units, engine, terms, threads
         self._book, self._standings = Book(), {}  # type: Book, dict[Pair, Standing]
         self._coefs: dict[Pair, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+        self._bounds: dict[Pair, NDArray[np.float64]] = {}
         self.kernel: Kernel | None = None
         self._setting: Setting | None = None
         self.real = np.dtype(np.float64)
@@ -153,14 +157,18 @@ class KernelMachine:
         setting = self._set(abouts, counts)
         support = self.engine.once(lambda: self._support(setting.pairs))
         self.units.call("begin", setting, support)
-        try:
-            return self._trained(setting, counts, progress)
-        finally:
-            self.units.call("rest")
+        order = self.engine.once(lambda: self._shrinkage(setting))
+        if len(order.moved):
+            self.units.call("follow", order)
+        trained = self._trained(setting, counts, progress)
+        self.units.call("rest")
+        return trained
 
     def _trained(self, setting: Setting, counts: dict[Label, int], progress: Progress | None) -> Trained:
         standings = [replace(self._standings.get(pair, Standing()), ended="") for pair in setting.pairs]
-        leader, method, order = self._leader(setting, standings)
+        leader, method, first = self._leader(setting, standings)
+        # Where many ranks run this program, only the one that leads knows how far the problems are.
+        order = self.engine.once(lambda: first)
 
         def decide(answers: list[Any]) -> Any:
             decided = leader.next(answers)
@@ -183,7 +191,7 @@ class KernelMachine:
         terms, count = self.terms, len(self.units)
         policy = Policy(
             self.penalty,
-            terms.tolerance,
+            terms.tolerance * (EXACT if sum(self._rows.values()) <= FEW and not terms.gap else 1.0),
             terms.gap,
             kept=terms.size,
             support=terms.method == "active-set",
@@ -194,10 +202,7 @@ class KernelMachine:
         if terms.method == "active-set":
             policy = replace(policy, share=0.0)
         if terms.method != "gradient":
-            # Problems of few rows are solved almost exactly: it costs nothing.
-            few = np.array([self._rows[one] + self._rows[other] <= FEW for one, other in setting.pairs], dtype=bool)
-            tolerances = np.where(few & (not terms.gap), EXACT, 1.0) * terms.tolerance
-            leader = Leader(setting, policy, self._book, standings, tolerances, self._threads)
+            leader = Leader(setting, policy, self._book, standings, self._threads)
             return leader, "step", (leader.first(),)
         bounds = np.array(self.units.call("largest", self.penalty)).reshape(count, -1).sum(axis=0)
         reach = 1.0 if terms.accelerated else STRIDE
@@ -220,6 +225,10 @@ class KernelMachine:
                 bounds[p] *= side_weights(terms.class_weight, counts[other], counts[one])[::-1]
         count = len(self.units)
         few = terms.method == "active-set"
+        sizes = np.array([counts[one] + counts[other] for one, other in pairs], dtype=np.int64)
+        # One unit has nothing to keep to itself: it proposes all rows of a problem that can be solved at one go.
+        whole = (sizes <= WHOLE * terms.size) & (count == 1 and not few)
+        rooms = np.where(whole, sizes, 1 if few else max(8, terms.size // (4 * count)))
         return Setting(
             pairs,
             bounds,
@@ -227,7 +236,8 @@ class KernelMachine:
             self.real,
             self._dense,
             self._origin,
-            1 if few else max(8, terms.size // (4 * count)),
+            rooms,
+            whole,
             0.0 if few else 0.5,
             count > 1 and not few,
             max(1, terms.memory // count),
@@ -242,7 +252,7 @@ class KernelMachine:
             for about in abouts:
                 if about.weight:
                     apart, share = about.mean - mean, about.weight / (seen + about.weight)
-                    mean, scatter = mean + apart * share, scatter + about.scatter + apart**2 * seen * share
+                    mean, scatter = mean + apart * share, scatter + about.scatter + apart * apart * seen * share
                     seen += about.weight
             variance = scatter / max(seen, np.finfo(np.float64).tiny)
             scaled = kernel.gamma == "scale" and variance > 0 and np.isfinite(variance)
@@ -251,7 +261,7 @@ class KernelMachine:
         self._dense = stored >= SPARSE * cells
         sums, weight = np.sum([about.sums for about in abouts], axis=0), sum(about.weight for about in abouts)
         self._origin = sums / max(weight / width, np.finfo(np.float64).tiny) if kernel.shifts and self._dense else None
-        reach = max(self.units.call("reach", self._origin))
+        reach = float(np.max(self.units.call("reach", self._origin)))
         if not np.isfinite(reach) or (kernel.kind == "poly" and not np.isfinite(_power(kernel, reach))):
             raise DataError("Input X has values too large for the kernel. Rescale the columns.")
         rough = kernel.gamma * reach * 2**-22 > ROUGH if kernel.kind == "rbf" else reach > 1e12
@@ -306,7 +316,7 @@ class KernelMachine:
                 leader.book.packet(used) if len(used) else None,
                 intercepts,
                 objectives,
-                square / 2 + sums[:, kernels.LOSS] - objectives,
+                np.maximum(square / 2 + sums[:, kernels.LOSS] - objectives, 0.0),  # but for rounding
                 float(finite.max(initial=0.0)),
                 moments,
                 leader.rounds,
@@ -347,10 +357,30 @@ class KernelMachine:
             left = coefs + steps
             stay = ~leaving & (left != 0)
             self._coefs[pair] = held[stay], left[stay]
-        count = len(setting.pairs)
-        limits = np.tile([np.inf, -np.inf], (0, 1))
-        moved = np.arange(count)
-        return Order(None, moved, Lists.of(keys, values), NONE, Lists.empty(0), np.zeros(0), limits)
+        return _moves(np.arange(len(setting.pairs)), keys, values)
+
+    def _shrinkage(self, setting: Setting) -> Order:
+        """Steps that bring alpha within bounds that are lower than before, as those by counts of classes may be.
+
+        All of a problem shrink by the same factor, which leaves y'alpha = 0 where it has to be.
+        """
+        moved, keys, values = [], [], []
+        for p, pair in enumerate(setting.pairs):
+            share = float((setting.bounds[p] / self._bounds.get(pair, setting.bounds[p])).min())
+            self._bounds[pair] = setting.bounds[p]
+            held, coefs = self._coefs.get(pair, (NONE, np.zeros(0)))
+            if share < 1 and len(held):
+                moved.append(p)
+                keys.append(self._book.ids(held))
+                values.append((share - 1) * coefs)
+                self._coefs[pair] = held, share * coefs
+        return _moves(np.array(moved, np.int64), keys, values)
+
+
+def _moves(moved: NDArray[np.int64], keys: list[NDArray[np.int64]], values: list[NDArray[np.float64]]) -> Order:
+    """Nothing but steps of y alpha."""
+    limits = np.tile([np.inf, -np.inf], (0, 1))
+    return Order(None, moved, Lists.of(keys, values), NONE, Lists.empty(0), np.zeros(0), limits)
 
 
 def _counted(abouts: list[About]) -> dict[Label, int]:
@@ -396,7 +426,7 @@ def _warn(ends: list[str], violation: float, terms: Terms, real: np.dtype[Any]) 
             SolverWarning,
             stacklevel=2,
         )
-    if stalled and violation > terms.tolerance:
+    if stalled and (terms.gap or violation > terms.tolerance):
         cure = "precision='float64'" if real == np.float32 else "a larger tol"
         warnings.warn(
             f"{stalled} of {len(ends)} problems came to a halt at a violation of {violation:.1e}, as near to the "

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
 from mergesvm.engines import Threads
+from mergesvm.features.scratch import Scratch
 from mergesvm.solvers.exchange import Exchange
 from mergesvm.solvers.kernel import Lifted
 from mergesvm.solvers.orders import Answer, Lists, Order, Packet, Setting
@@ -146,8 +147,6 @@ class Leader:
     policy : Policy
     book : Book
     standings : list of Standing, one a problem
-    tolerances : array of shape (problems,)
-        What is to be reached in each: less than that of the policy, where a problem is so small that it costs nothing.
     threads : Threads
         By which small problems are solved, where there are many.
     """
@@ -158,13 +157,12 @@ class Leader:
         policy: Policy,
         book: Book,
         standings: list[Standing],
-        tolerances: NDArray[np.float64],
         threads: Threads,
     ) -> None:
         from mergesvm.solvers import dual_kernels
 
         self._kernels, self._setting, self._policy, self._threads = dual_kernels, setting, policy, threads
-        self.book, self.standings, self._tolerances = book, standings, tolerances
+        self.book, self.standings = book, standings
         self.exchange = Exchange()
         self.rounds = 0
         self.violation = np.inf
@@ -186,18 +184,19 @@ class Leader:
         self._enter(answers)
         asleep = sum(answer.asleep for answer in answers) > 0
         high, low, violations = self._judge(answers, asleep)
-        unfinished = violations > self._tolerances[self._live]
+        unfinished = violations > self._policy.tolerance
         if not asleep:
             for p in self._live[~unfinished]:
                 self.standings[p].ended = self.standings[p].ended or "tolerance"
         self.violation = float(violations.max(initial=0.0))
         going = np.array([not self.standings[p].ended for p in self._live], dtype=bool) & unfinished
-        if self._policy.rounds is not None and self.rounds >= self._policy.rounds and not asleep:
-            for p in self._live[going]:
+        if self._policy.rounds is not None and self.rounds >= self._policy.rounds:
+            for p in self._live[going & (not asleep)]:
                 self.standings[p].ended = "rounds"
             going[:] = False
-        solved = self._solve(np.flatnonzero(going), answers, violations)
-        order = self._order(solved, high, low, awake=not self._policy.sleeps or not going.any())
+        solved = self._solve(np.flatnonzero(going), answers, asleep)
+        # Nothing is at its end before rows that sleep were looked at, too.
+        order = self._order(solved, high, low, awake=not self._policy.sleeps or not solved)
         self.exchange.note(answers, order)
         return order
 
@@ -231,33 +230,32 @@ class Leader:
         else:
             self._intercepts = penalty * np.array([self.standings[p].total for p in live])
             violations = np.maximum(high - self._intercepts, self._intercepts - low)
-        violations = np.where(np.isfinite(violations), violations, 0.0)
+        violations = self._off = np.where(np.isfinite(violations), violations, 0.0)
         if self._policy.gap and not asleep:
             objective = np.array([self.standings[p].objective for p in live])
             square = sums[:, kernels.SQUARE] + max(penalty, 0.0) * sums[:, kernels.TOTAL] ** 2
             primal = square / 2 + sums[:, kernels.LOSS]
-            gaps = (primal - objective) / np.maximum(np.abs(objective), np.finfo(np.float64).tiny)
+            with np.errstate(over="ignore"):
+                gaps = (primal - objective) / np.maximum(np.abs(objective), np.finfo(np.float64).tiny)
             violations = gaps  # with the intercept of the round before, which gives a bound, too
         return high, low, violations
 
-    def _solve(
-        self, going: NDArray[np.intp], answers: list[Answer], violations: NDArray[np.float64]
-    ) -> dict[int, Small]:
+    def _solve(self, going: NDArray[np.intp], answers: list[Answer], asleep: bool) -> dict[int, Small]:
         """Solve the small problems of those that are live."""
         if not len(going):
             return {}
         self.rounds += 1
 
         def solve(at: int) -> Small:
-            return self._small(at, answers, float(violations[at]))
+            return self._small(at, answers, float(self._off[at]))
 
         one = len(going) == 1
         found = [solve(going[0])] if one else self._threads.map(solve, going.tolist())
         gain = sum(small.gain for small in found)
         total = sum(abs(standing.objective) for standing in self.standings)
         self._gains = [*self._gains[-STALLED + 1 :], gain]
-        if len(self._gains) == STALLED and sum(self._gains) <= NOTHING * total:
-            for at in going:
+        if len(self._gains) == STALLED and not sum(self._gains) > NOTHING * total:
+            for at in going if not asleep else NONE:
                 self.standings[self._live[at]].ended = "stalled"
             return {}
         return dict(zip(going.tolist(), found, strict=True))
@@ -270,13 +268,16 @@ class Leader:
         v, alpha, bound, y = (np.ascontiguousarray(column) for column in values.T)
         K = self._matrix(self._live[at], numbers)
         before, wants = alpha.copy(), v.copy()
-        wide = float(np.ptp(v)) if policy.gap else violation
-        tolerance = max(policy.share * wide, self._tolerances[self._live[at]] / 2)
+        # A tolerance of the gap says nothing about violations.
+        least = 0.0 if policy.gap else policy.tolerance / 2
+        share = 0.0 if self._setting.whole[self._live[at]] and not policy.gap else policy.share
+        tolerance = max(share * violation, least)
         self._ascend(K, y, v, alpha, bound, standing.total, tolerance)
         if policy.most_support is not None and (alpha > 0).sum() > policy.most_support:
             alpha = self._pruned(K, y, alpha, bound)
+            v = wants - K @ (y * (alpha - before))
         steps = y * (alpha - before)
-        gain = float(wants @ steps - steps @ (K @ steps) / 2)
+        gain = float((wants + v) @ steps) / 2
         if policy.penalty > 0:
             moved = steps.sum()
             gain -= policy.penalty * float(moved * standing.total + moved**2 / 2)
@@ -302,21 +303,25 @@ class Leader:
     def _matrix(self, p: int, numbers: NDArray[np.int64]) -> NDArray[Any]:
         """Kernel values of rows with one another; those of rows that were here in the last round are known."""
         kernel, rows = self._setting.kernel, self.book.lifted.take(self.book.places(numbers))
-        K = np.empty((len(numbers), len(numbers)), dtype=self._setting.real)
-        order, old = self._matrices.pop(p, (NONE, K[:0]))
-        at = np.minimum(np.searchsorted(numbers, order, sorter=(sorter := np.argsort(numbers))), len(numbers) - 1)
-        here = sorter[at]
-        stayed = np.flatnonzero(numbers[here] == order)
-        fresh = np.setdiff1d(np.arange(len(numbers)), here[stayed], assume_unique=True)
-        if len(stayed) < len(numbers) // 4:
+        count, real = len(numbers), self._setting.real
+        if len(self._live) * count**2 * real.itemsize > REMEMBERED:
+            K = SCRATCH.take("matrix", (count, count), real)
+            kernel.fill(kernel.turn(rows), rows, K)
+            return K
+        K = np.empty((count, count), dtype=real)
+        before, old = self._matrices.pop(p, (NONE, K[:0]))
+        sorter = np.argsort(numbers)
+        here = sorter[np.minimum(np.searchsorted(numbers, before, sorter=sorter), count - 1)]
+        stayed = np.flatnonzero(numbers[here] == before)
+        if len(stayed) < count // 4:
             kernel.fill(kernel.turn(rows), rows, K)
         else:
+            fresh = np.setdiff1d(np.arange(count), here[stayed], assume_unique=True)
             K[np.ix_(here[stayed], here[stayed])] = old[np.ix_(stayed, stayed)]
-            part = np.empty((len(fresh), len(numbers)), dtype=K.dtype)
+            part = np.empty((len(fresh), count), dtype=real)
             kernel.fill(kernel.turn(rows.take(fresh)), rows, part)
             K[fresh], K[:, fresh] = part, part.T
-        if len(self._live) * K.nbytes <= REMEMBERED:
-            self._matrices[p] = numbers, K
+        self._matrices[p] = numbers, K
         return K
 
     def _order(
@@ -355,3 +360,6 @@ class Leader:
 def _values(answer: Answer) -> NDArray[np.float64]:
     assert answer.proposed.values is not None
     return answer.proposed.values
+
+
+SCRATCH = Scratch()

@@ -31,8 +31,10 @@ class Setting:
         Whether sparse rows are multiplied as dense ones.
     origin : array of shape (features,), or None
         About which rows are multiplied, where the kernel allows it.
-    room : int
-        How many rows a unit proposes at a time, for either direction of a problem.
+    rooms : array of int, shape (pairs,)
+        How many rows a unit proposes at a time, for either direction of each problem.
+    whole : array of bool, shape (pairs,)
+        Which problems are so small that all of their rows may be proposed.
     noise : float
         By what share chance decides which of the violators are proposed.
     sifts : bool
@@ -47,7 +49,8 @@ class Setting:
     real: np.dtype[Any]
     dense: bool
     origin: NDArray[np.float64] | None
-    room: int
+    rooms: NDArray[np.int64]
+    whole: NDArray[np.bool_]
     noise: float
     sifts: bool
     memory: int

@@ -10,9 +10,10 @@ from scipy import sparse
 
 from mergesvm.data import Batch
 from mergesvm.data.labels import Label
+from mergesvm.errors import DataError
 from mergesvm.solvers.columns import Columns
 from mergesvm.solvers.held import About, Held
-from mergesvm.solvers.kernel import Lifted
+from mergesvm.solvers.kernel import KERNELS, Lifted
 from mergesvm.solvers.orders import Answer, Conclusion, Lists, Order, Packet, Pair, Setting
 from mergesvm.solvers.stack import Known
 
@@ -51,6 +52,7 @@ class Unit:
         self._known, self._known_labels = Known(), []  # type: tuple[Known, list[Label]]
         self._known_numbers = np.zeros(0, np.int64)
         self._sent = np.zeros(len(self._held), dtype=bool)
+        self._coming: Held | None = None
         self._past: dict[tuple[Pair, Label], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
         self._working = False
 
@@ -62,6 +64,10 @@ class Unit:
         """Number the rows from ``first`` on, among those of all units."""
         self._held = self._held.numbered(first)
 
+    def labels(self) -> list[Label]:
+        """The classes of which it has rows."""
+        return list(self._held.members)
+
     def about(self) -> About:
         """What can be told of the rows without showing any."""
         return self._held.about()
@@ -70,11 +76,20 @@ class Unit:
         """The square of the largest distance of a row from the origin."""
         return self._held.reach(origin)
 
-    def add(self, new: tuple[Batch, int] | None) -> None:
-        """Take more rows in; they begin with alpha = 0."""
-        if new is not None:
-            self._held = self._held.joined(Held.of(*new))
-            self._sent = np.append(self._sent, np.zeros(len(self._held) - len(self._sent), dtype=bool))
+    def receive(self, new: tuple[Batch, int] | None) -> None:
+        """Look at more rows, numbered from the given number on, before any unit takes any of them in."""
+        self._coming = None if new is None else Held.of(*new)
+        setting = self._setting
+        if self._coming and not setting.kernel.bears(self._coming.reach(setting.origin), setting.real):
+            self._coming = None
+            raise DataError("Input X has values too large for the kernel. Rescale the columns.")
+
+    def add(self) -> None:
+        """Take in the rows that were received; they begin with alpha = 0."""
+        if self._coming is not None:
+            self._held = self._held.joined(self._coming)
+            self._sent = np.append(self._sent, np.zeros(len(self._coming), dtype=bool))
+            self._coming = None
 
     def find(self, wanted: Batch | None) -> list[list[int]]:
         """The numbers of the rows that are the same as each of those wanted."""
@@ -84,7 +99,7 @@ class Unit:
         """Let rows go. None of them is in use any more."""
         gone = np.isin(self._held.numbers, numbers)
         for (pair, label), arrays in list(self._past.items()):
-            stay = ~gone[self._held.members[label][: len(arrays[0])]]
+            stay = ~gone[self._held.members.get(label, np.zeros(0, np.int64))[: len(arrays[0])]]
             self._past[pair, label] = arrays[0][stay], arrays[1][stay]
         self._sent = self._sent[~gone]
         self._held = self._held.without(numbers)
@@ -104,12 +119,16 @@ class Unit:
         self._place, self._code = np.full(len(held), -1, np.int64), np.full(len(held), -1, np.int64)
         for code, rows in enumerate(self._members):
             self._place[rows], self._code[rows] = np.arange(len(rows)), code
-        self._known_codes = np.array([self._codes[label] for label in self._known_labels], dtype=np.int64)
+        # A class may be gone whose rows were known.
+        self._known_codes = np.array([self._codes.get(label, -1) for label in self._known_labels], dtype=np.int64)
         self._own_rows = self._rows_of(self._known_numbers)
         sizes = np.array([len(rows) for rows in self._members], dtype=np.int64)
         capacity = setting.memory // max(1, int(sizes.sum()) * setting.real.itemsize)
+        self._offsets = np.cumsum(sizes) - sizes
+        self._lifted = self._lift(held.matrix[np.concatenate([*self._members, np.zeros(0, np.int64)])])
         self._columns = [
-            Columns(setting.kernel, self._lift(held.matrix[rows]), setting.real, capacity) for rows in self._members
+            Columns(setting.kernel, self._lifted.take(slice(first, first + size)), setting.real, capacity)
+            for first, size in zip(self._offsets.tolist(), sizes.tolist(), strict=True)
         ]
         self._counts = sizes[self._pairs]
         ends = np.cumsum(self._counts.ravel())
@@ -165,7 +184,7 @@ class Unit:
                 back = np.argsort(self._members[self._codes[label]])
                 span = self._span(p, side)
                 self._past[pair, label] = self._alpha[span][back], self._score[span][back]
-        for name in ("_columns", "_score", "_alpha", "_bound", "_rows", "_marks", "_log", "_sleeping"):
+        for name in ("_columns", "_lifted", "_score", "_alpha", "_bound", "_rows", "_marks", "_log", "_sleeping"):
             delattr(self, name)
         self._working = False
 
@@ -350,20 +369,17 @@ class Unit:
         return problems, self._starts, self._awake(), self._score, self._alpha, self._bound, intercepts
 
     def _answer(self, order: Order) -> Answer:
-        live, room = order.live, self._setting.room
+        live, rooms = order.live, self._setting.rooms
         state = self._state(live, order.intercepts)
         told = np.empty((len(live), self._kernels.TOLD))
         self._kernels.look(*state, told)
         kept, at = self._kept(order)
         self._marks[kept] = True
-        places, found = np.empty((len(live), 2 * room), np.int64), np.empty(len(live), np.int64)
-        self._kernels.pick(*state, room, self._setting.noise, self._turn, self._marks, places, found)
+        most = int(rooms[live].max(initial=0))
+        places, found = np.empty((len(live), 2 * most), np.int64), np.empty(len(live), np.int64)
+        self._kernels.pick(*state, rooms, self._setting.noise, self._turn, self._rows, self._marks, places, found)
         self._marks[kept] = False
-        picked = [np.sort(line[:count]) for line, count in zip(places, found, strict=True)]
-        if self._setting.sifts:
-            picked = [
-                self._sifted(p, flat, b) for p, flat, b in zip(live.tolist(), picked, order.intercepts, strict=True)
-            ]
+        picked = self._sifted(state, places, found) if self._setting.sifts else _first(places, found)
         picked_at = np.repeat(np.arange(len(live)), [len(flat) for flat in picked])
         flat, at = np.concatenate([*picked, kept]), np.append(picked_at, at)
         by_problem = np.argsort(at, kind="stable")
@@ -397,21 +413,43 @@ class Unit:
         labels = [self._classes[code] for code in self._code[fresh]]
         return Packet(self._held.numbers[fresh], labels, self._held.matrix[fresh])
 
-    def _sifted(self, p: int, flat: NDArray[np.int64], intercept: float) -> NDArray[np.int64]:
-        """Those of some rows that would be in use if they were all there is, with the intercept as it is."""
-        cut = np.searchsorted(flat, self._starts[p, 1])
-        one, other = (self._columns[code].rows for code in self._pairs[p])
-        rows = one.take(flat[:cut] - self._starts[p, 0]).joined(other.take(flat[cut:] - self._starts[p, 1]))
+    def _sifted(
+        self, state: tuple[Any, ...], places: NDArray[np.int64], found: NDArray[np.int64]
+    ) -> list[NDArray[np.int64]]:
+        """Those of the rows picked for each problem that would be in use if these were all there is."""
+        kernel, lifted = self._setting.kernel, self._lifted
+        if kernel.kind == "callable" or lifted.squares is not None:
+            return [
+                self._sifted_one(int(p), flat, float(b))
+                for p, flat, b in zip(state[0], _first(places, found), state[-1], strict=True)
+            ]
+        used = np.zeros(places.shape, dtype=bool)
+        numbers = KERNELS.index(kernel.kind), float(kernel.gamma), int(kernel.degree), float(kernel.coef0)
+        offsets = self._offsets[self._pairs]
+        problems, starts, _, *arrays = state
+        self._kernels.sift(problems, starts, *arrays, places, found, lifted.matrix, offsets, numbers, SIFTED, used)
+        return [line[chosen] for line, chosen in zip(places, used, strict=True)]
+
+    def _sifted_one(self, p: int, flat: NDArray[np.int64], intercept: float) -> NDArray[np.int64]:
+        """The same for one problem, with kernels that are not compiled."""
+        if not len(flat):
+            return flat
+        side = (flat >= self._starts[p, 1]).astype(np.int64)
+        rows = self._lifted.take(self._offsets[self._pairs[p, side]] + flat - self._starts[p, side])
         K = np.empty((len(flat), len(flat)), dtype=self._setting.real)
         self._setting.kernel.fill(self._setting.kernel.turn(rows), rows, K)
-        y = np.where(np.arange(len(flat)) < cut, -1.0, 1.0)
+        y = 2.0 * side - 1.0
         v, alpha = y - self._score[flat] - intercept, self._alpha[flat].copy()
-        worst = np.append(np.argmax(v), np.argmin(v)) if len(v) else np.zeros(0, np.int64)
-        tolerance = SIFTED * float(np.abs(v).max(initial=0.0))
+        worst = np.append(np.argmax(v), np.argmin(v))
+        tolerance = SIFTED * float(np.abs(v).max())
         self._kernels.ascend(K, y, v, alpha, self._bound[flat], 0.0, 0.0, tolerance, 100 * len(flat))
         used = (alpha > 0) | (self._alpha[flat] > 0)
         used[worst] = True
         return flat[used]
+
+
+def _first(places: NDArray[np.int64], found: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    return [line[:count] for line, count in zip(places, found, strict=True)]
 
 
 def _moments(scores: NDArray[np.float64], weights: NDArray[np.float64] | None) -> tuple[float, float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+import traceback
 
 import numpy as np
 from mpi4py.MPI import COMM_WORLD
@@ -188,6 +189,58 @@ def check_units_stay_where_they_were_built(engine):
         units.call("call", 1)
         found = units.call("call", 2)
     assert found == [(name, 3, place % engine.workers) for place, name in enumerate("abcde")]
+
+
+def check_an_interrupt_or_an_error_at_one_unit_reaches_all_ranks(engine):
+    class Unit:
+        def __init__(self, number):
+            self.number = number
+
+        def fail(self, kind):
+            if self.number == engine.workers - 1:
+                raise kind("here alone")
+
+    with engine.units(Unit, range(engine.workers)) as units:
+        for kind in (KeyboardInterrupt, KeyError):
+            for call in (
+                lambda kind=kind: units.call("fail", kind),
+                lambda kind=kind: units.consult(len, "fail", kind),
+            ):
+                said = raised(kind, call)
+                assert "here alone" in said, said
+                notes = [] if engine.workers == 1 else [f"at rank {engine.workers - 1}"]
+                assert said.splitlines()[1:] == notes, said
+        try:
+            units.consult(len, "fail", KeyError)
+        except KeyError as error:
+            here = engine.rank == engine.workers - 1
+            shown = "".join(traceback.format_exception(error))
+            assert ("self.number == engine.workers - 1" in shown or "in fail" in shown) == here, shown
+
+
+def check_only_the_rank_that_decides_hears_the_answers(engine):
+    class Unit:
+        def __init__(self, number):
+            self.number = number
+
+        def answer(self, size):
+            return np.zeros(size)
+
+    if engine.workers == 1:
+        return
+    for each in (engine, engine.rooted_everywhere[-1]):
+        top = each.once(lambda: engine.rank)
+        with each.units(Unit, range(engine.workers)) as units:
+            before = each.traffic
+            found = units.consult(lambda answers: answers[0][:100], "answer", 1000)
+            assert len(found) == 100
+            for rank in range(engine.workers):
+                sent = each.traffic.sent[f"rank {rank}"] - before.sent.get(f"rank {rank}", 0)
+                least = (0 if rank == top else 8000) + 800 * len(Tree(rank, engine.workers, top).children)
+                assert least < sent + 1 < least + 600 * (1 + len(Tree(rank, engine.workers, top).children)), sent
+            assert each.traffic.messages - before.messages == 2 * (engine.workers - 1)
+            assert each.traffic.rounds - before.rounds == 2 * Tree(0, engine.workers).levels
+        assert len(set(COMM_WORLD.allgather(str(each.traffic)))) == 1
 
 
 def check_traffic_is_what_the_tree_predicts(engine):

@@ -1,0 +1,131 @@
+"""Kernel models on the command line: inspect, predict and evaluate, with files that were saved before."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+from sklearn.metrics import accuracy_score
+from sklearn.svm import SVC
+
+import mergesvm as ms
+from mergesvm.cli.main import main
+
+SCRIPT = "from mergesvm.cli.main import main; main()"
+NAMES = ["size", "weight", "[/]"]
+
+
+@pytest.fixture
+def mergesvm(monkeypatch, capsys):
+    """The command line in this process, which is much faster; one test runs it as users do."""
+
+    def run(*arguments, cwd, code=0):
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "argv", ["mergesvm", *map(str, arguments)])
+        monkeypatch.setattr("signal.signal", lambda *_: None)
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        assert (end.value.code or 0) == code, err
+        return err if code else out
+
+    return run
+
+
+def frame(rows, seed):
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(rows, 3))
+    distance = np.sqrt(np.square(X).sum(axis=1)) + generator.normal(scale=0.1, size=rows)
+    y = np.array(["far", "middle", "near"])[2 - np.digitize(distance, [1.3, 2.0])]
+    return pd.DataFrame(X, columns=NAMES).assign(y=y)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with rows to predict, a model, and the machine that it is of."""
+    folder = tmp_path_factory.mktemp("kernel")
+    train, test = frame(300, 1), frame(200, 2)
+    test.assign(id=np.arange(200)).to_parquet(folder / "test.parquet")
+    machine = ms.ParallelKernelSVC(C=5.0, gamma=0.25, units=2, n_jobs=1).fit(train[NAMES], train["y"])
+    machine.model_.save(folder / "model.msvm")
+    peer = SVC(C=5.0, gamma=0.25).fit(train[NAMES], train["y"])
+    return folder, test, machine, peer
+
+
+def test_inspect_says_what_is_in_a_kernel_model(made, mergesvm):
+    folder, _, machine, _ = made
+    shown = mergesvm("inspect", "model.msvm", cwd=folder)
+    lines = [[cell.strip() for cell in line.strip("│┃ ").replace("┃", "│").split("│")] for line in shown.splitlines()]
+    told = {cells[0]: cells[1:] for cells in lines if len(cells) > 1}
+    total = int(machine.n_support_.sum())
+    assert told["kernel"] == ["rbf, gamma 0.25"]
+    assert told["support vectors"] == [f"{total} (float64)"]
+    assert (told["C"], told["solver"], told["trained by"]) == (["5"], ["working-set"], ["2 units"])
+    assert told["beta"] == ["none: the intercept costs nothing"]
+    assert told["class"] == ["rows", "weight", "share", "support vectors"]
+    for label, count in zip(machine.classes_, machine.n_support_, strict=True):
+        assert told[label][-1] == str(count)
+
+
+def test_inspect_tells_machines_the_same(made, mergesvm):
+    folder, _, machine, _ = made
+    told = json.loads(mergesvm("inspect", "model.msvm", "--json", cwd=folder))
+    assert told["kernel"] == {"kind": "rbf", "gamma": 0.25, "degree": 3, "coef0": 0.0}
+    assert told["support_vectors"] == machine.n_support_.tolist()
+    assert told["terms"] == {"C": 5.0, "class_weight": "None", "multiclass": "ovo", "beta": None, "units": 2}
+    assert (told["kind"], told["classes"], told["rows"]) == ("model", ["far", "middle", "near"], 300)
+    assert (told["sparse"], told["dtype"], told["precision"], told["ties"]) == (False, "float64", "float64", "recount")
+
+
+def test_predictions_are_those_of_the_machine_and_of_its_peer(made, mergesvm, tmp_path):
+    folder, test, machine, peer = made
+    output = tmp_path / "predictions.parquet"
+    arguments = ("--keep", "id", "--proba", "-o", output, "--quiet")
+    mergesvm("predict", "model.msvm", "test.parquet", *arguments, cwd=folder)
+    written = pd.read_parquet(output)
+    assert written["id"].tolist() == list(range(200))
+    assert written["prediction"].tolist() == machine.predict(test[NAMES]).tolist()
+    assert (written["prediction"] == peer.predict(test[NAMES])).mean() >= 0.995
+    probabilities = written[[f"probability {label}" for label in machine.classes_]].to_numpy()
+    np.testing.assert_array_equal(probabilities, machine.predict_proba(test[NAMES]))
+
+
+def test_an_evaluation_and_its_report_are_those_of_the_machine(made, tmp_path):
+    folder, test, machine, _ = made
+    report = tmp_path / "report.html"
+    arguments = ("--label", "y", "--report", report, "--json")
+    command = [sys.executable, "-c", SCRIPT, "evaluate", "model.msvm", "test.parquet", *map(str, arguments)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    expected = accuracy_score(test["y"], machine.predict(test[NAMES]))
+    assert expected > 0.85
+    assert told["accuracy"] == pytest.approx(expected)
+    page = report.read_text()
+    assert "KernelModel of 3 classes x 3 features" in page
+    assert "one-vs-one" in page
+
+
+def test_sparse_rows_of_a_file_are_predicted_by_a_model_of_sparse_rows(mergesvm, tmp_path):
+    X = sparse.random_array((80, 50), density=0.1, rng=np.random.default_rng(5), format="csr")
+    y = np.where(X.sum(axis=1) + X[:, [0]].toarray().ravel() > 2.5, 1, 0)
+    machine = ms.ParallelKernelSVC("poly", 1.0, C=2.0, beta=0.5, degree=2, coef0=1.0, n_jobs=1).fit(X, y)
+    machine.model_.save(tmp_path / "model.msvm")
+    dump_svmlight_file(sparse.csr_matrix(X), y, str(tmp_path / "rows.svm"), zero_based=False)
+    told = json.loads(mergesvm("evaluate", "model.msvm", "rows.svm", "--json", cwd=tmp_path))
+    assert told["accuracy"] == pytest.approx(machine.score(X, y))
+    shown = mergesvm("inspect", "model.msvm", cwd=tmp_path)
+    assert "poly, gamma 1, degree 2, coef0 1" in shown
+    assert f"{machine.n_support_.sum()} (sparse, float64)" in shown
+    assert "0.5" in next(line for line in shown.splitlines() if "beta" in line)
+
+
+def test_a_kernel_model_is_no_knowledge(made, mergesvm):
+    said = mergesvm("solve", "model.msvm", "-o", "again.msvm", cwd=made[0], code=2)
+    assert "holds a model, not knowledge" in " ".join(said.split())
