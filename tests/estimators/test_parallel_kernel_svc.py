@@ -501,3 +501,17 @@ def test_the_usual_fit_is_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ParallelKernelSVC().fit(*load_iris(return_X_y=True))
+
+
+def test_what_a_machine_is_cannot_change_while_it_goes_on_but_how_it_is_trained_can():
+    X, y = blobs(seed=5, n=60, d=2, classes=2)
+    machine = ParallelKernelSVC(C=2.0, gamma=0.5).fit(X[:40], y[:40])
+    with pytest.raises(ms.errors.ParameterError, match=r"C was 2.0 when fitting began, and cannot become 3.0"):
+        machine.set_params(C=3.0).partial_fit(X[40:], y[40:])
+    with pytest.raises(ms.errors.ParameterError, match="kernel was"):
+        machine.set_params(C=2.0, gamma=0.7).forget(X[:1], y[:1])
+    machine.set_params(gamma=0.5, tol=1e-6).partial_fit(X[40:], y[40:])
+    assert machine.violation_ <= 1e-6
+    np.testing.assert_allclose(
+        machine.objective_, ParallelKernelSVC(C=2.0, gamma=0.5, tol=1e-6).fit(X, y).objective_, rtol=1e-9
+    )

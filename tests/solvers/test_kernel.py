@@ -9,9 +9,10 @@ from scipy import sparse
 import mergesvm as ms
 from kernel_reference import dual_objective, kernel_matrix, optimum
 from mergesvm.solvers.columns import Columns
-from mergesvm.solvers.dual_kernels import ascend, exponentials
+from mergesvm.solvers.dual_kernels import ascend
 from mergesvm.solvers.kernel import Kernel
 from mergesvm.solvers.stack import Known, Stack
+from mergesvm.solvers.value_kernels import exponentials
 
 KERNELS = [
     Kernel("rbf", 0.3),

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 import mergesvm as ms
 from kernel_reference import dual_objective, kernel_matrix, multipliers, optimum, primal_objective
 from mergesvm import ParallelKernelSVC
-from mergesvm.solvers import unit
+from mergesvm.solvers import multipliers as working
 from mergesvm.solvers.leader import Leader
 from reference import blobs
 
@@ -135,16 +135,16 @@ def test_rows_that_were_put_to_sleep_do_not_change_the_optimum(monkeypatch, clas
     X, y = blobs(seed=5, n=160, d=2, classes=classes)
     terms = {"C": 2.0, "beta": beta, "units": units, "tol": 1e-6, "working_set": 16}
     plain = ParallelKernelSVC(**terms).fit(X, y)
-    slept, sleep = [], unit.Unit._sleep
+    slept, sleep = [], working.Multipliers.sleep
 
     def counted(self, order):
         sleep(self, order)
         slept.append(len(self._sleeping))
 
-    monkeypatch.setattr(unit, "PATIENCE", 0)
-    monkeypatch.setattr(unit, "PAUSE", 1)
-    monkeypatch.setattr(unit, "FRUGAL", 0.01)
-    monkeypatch.setattr(unit.Unit, "_sleep", counted)
+    monkeypatch.setattr(working, "PATIENCE", 0)
+    monkeypatch.setattr(working, "PAUSE", 1)
+    monkeypatch.setattr(working, "FRUGAL", 0.01)
+    monkeypatch.setattr(working.Multipliers, "sleep", counted)
     machine = ParallelKernelSVC(**terms).fit(X, y)
     assert max(slept) > 0
     np.testing.assert_allclose(machine.objective_, plain.objective_, rtol=1e-9)

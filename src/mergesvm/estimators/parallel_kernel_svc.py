@@ -23,7 +23,7 @@ from mergesvm.models.kernel_training import Collection, KernelTraining, check_ro
 from mergesvm.models.votes import TIE_RULES
 from mergesvm.solvers.exchange import Exchange
 from mergesvm.solvers.kernel import KERNELS, Kernel
-from mergesvm.solvers.kernel_machine import METHODS, Terms
+from mergesvm.solvers.kernel_terms import METHODS, Terms
 from mergesvm.solvers.weighting import check_scheme
 
 EVERY = 2.0
@@ -202,7 +202,6 @@ class ParallelKernelSVC(ClassifierMixin, BaseEstimator):
         if not hasattr(self, "_model") and classes is None:
             return self.fit(X, y, sample_weight)
         with input_kept_on_failure(self):
-            self._terms()
             batch = self._batch(X, y, sample_weight, not hasattr(self, "_model"), classes)
             if not hasattr(self, "_model"):
                 return self.fit(X, y, sample_weight)
@@ -222,6 +221,7 @@ class ParallelKernelSVC(ClassifierMixin, BaseEstimator):
                 "The units of this machine are gone, and their rows with them: it was pickled or copied, or its "
                 "training was broken off. Fit it anew."
             )
+        training.go_by(self._terms())
         change(training)
         training.train(self._progress())
         self._keep(training)

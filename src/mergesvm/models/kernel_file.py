@@ -16,7 +16,7 @@ from mergesvm.models.file_parts import moment_arrays, read_side_moments, read_te
 from mergesvm.models.kernel import KernelModel
 from mergesvm.solvers import SideMoments
 from mergesvm.solvers.kernel import KERNELS, Kernel
-from mergesvm.solvers.kernel_machine import METHODS
+from mergesvm.solvers.kernel_terms import METHODS
 
 NUMBERS = ("<f8", "<f4", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8")
 """Support vectors keep the type that they have; of any other type they become float64."""

@@ -23,7 +23,8 @@ from mergesvm.models.kernel import KernelModel
 from mergesvm.models.model import Domain
 from mergesvm.models.pegasos_moments import even
 from mergesvm.solvers.gradient import GradientUnit
-from mergesvm.solvers.kernel_machine import KernelMachine, Progress, Terms, Trained
+from mergesvm.solvers.kernel_machine import KernelMachine, Progress
+from mergesvm.solvers.kernel_terms import Terms, Trained
 from mergesvm.solvers.unit import Unit
 from mergesvm.solvers.weighting import known_weights
 
@@ -116,6 +117,16 @@ class KernelTraining:
             held, signature = engine.units(build, parts), _signature(rows)
         return cls(KernelMachine(held, engine, terms, threads), signature, ties, precision)
 
+    def go_by(self, terms: Terms) -> None:
+        """Take on terms that say how to train, but not what: those have to stay what they were."""
+        for name in ("kernel", "C", "class_weight", "beta", "method", "accelerated", "precision"):
+            was, wanted = getattr(self.machine.terms, name), getattr(terms, name)
+            if was != wanted:
+                raise ParameterError(
+                    f"{name} was {was!r} when fitting began, and cannot become {wanted!r}. Call fit anew."
+                )
+        self.machine.terms = terms
+
     def train(self, progress: Progress | None = None) -> KernelModel:
         """Train, from where the units are."""
         with self._changing():
@@ -175,10 +186,10 @@ class KernelTraining:
 
     def _model(self) -> KernelModel:
         trained, terms, machine = self.trained, self.machine.terms, self.machine
-        assert machine.kernel is not None
+        assert machine.ground is not None
         classes = tuple(sorted(trained.rows))
         rows = np.array([trained.rows[label] for label in classes], dtype=np.int64)
-        kernel = machine.kernel
+        kernel = machine.ground.kernel
         written = {
             "C": float(terms.C),
             "class_weight": known_weights(terms.class_weight, classes),

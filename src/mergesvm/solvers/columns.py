@@ -96,7 +96,7 @@ class Columns:
 
     def rearrange(self, order: NDArray[np.int64], awake: int) -> None:
         """Put the first rows into another order, and then look after only so many of them."""
-        from mergesvm.solvers.dual_kernels import reorder
+        from mergesvm.solvers.unit_kernels import reorder
 
         self.rows.reorder(order)
         reorder(self.slab, np.flatnonzero(self._holders >= 0), order)

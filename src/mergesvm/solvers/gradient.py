@@ -29,20 +29,16 @@ class GradientUnit(Unit):
     alpha, that needs no other rows.
     """
 
-    def begin(self, setting: Setting, support: Lists) -> None:
-        """Make ready for a setting."""
-        super().begin(setting, support)
-        self._alpha_before, self._score_before = self._alpha.copy(), self._score.copy()
-
     def largest(self, penalty: float) -> NDArray[np.float64]:
         """The largest eigenvalue of Q + penalty y y' among the rows of this unit, for each problem.
 
         The sum over all units is no less than that of all rows, because the whole matrix has no negative eigenvalue:
         so no unit needs to see rows of another.
         """
-        found = np.zeros(len(self._pairs))
-        for p, (one, other) in enumerate(self._pairs):
-            rows = self._columns[one].rows.joined(self._columns[other].rows)
+        work = self._at_work
+        found = np.zeros(len(work.pairs))
+        for p in range(len(work.pairs)):
+            rows = self._lift(self._held.matrix[np.append(work.rows[work.span(p, 0)], work.rows[work.span(p, 1)])])
             if not len(rows):
                 continue
             kernel = self._setting.kernel
@@ -74,21 +70,21 @@ class GradientUnit(Unit):
 
         ``beyond`` are the intercepts where the gradient is taken.
         """
-        before, score = self._alpha.copy(), self._score.copy()
+        work = self._at_work
+        before, score = work.alpha.copy(), work.score.copy()
         self.follow(order)
-        told = np.empty((len(order.live), self._kernels.TOLD))
-        self._kernels.look(*self._state(order.live, order.intercepts), told)
+        told = work.look(order.live, order.intercepts)
         rows, values = [], []
         for at, p in enumerate(order.live):
             for side in range(2):
-                span, y = self._span(p, side), 2.0 * side - 1.0
-                alpha, ahead = self._alpha[span], momenta[at]
+                span, y = work.span(p, side), 2.0 * side - 1.0
+                alpha, ahead = work.alpha[span], momenta[at]
                 start = alpha + ahead * (alpha - before[span])
-                reached = self._score[span] + ahead * (self._score[span] - score[span])
+                reached = work.score[span] + ahead * (work.score[span] - score[span])
                 gradient = 1 - y * (reached + beyond[at])
-                new = np.clip(start + strides[p] * gradient, 0, self._bound[span])
+                new = np.clip(start + strides[p] * gradient, 0, work.bound[span])
                 moved = np.flatnonzero(new != alpha)
-                rows.append(self._members[self._pairs[p, side]][moved])
+                rows.append(work.rows[span][moved])
                 values.append(y * (new - alpha)[moved])
         keys = np.concatenate(rows) if rows else np.zeros(0, np.int64)
         lengths = [len(one) + len(other) for one, other in zip(rows[::2], rows[1::2], strict=True)]
@@ -117,9 +113,9 @@ class GradientLeader:
         strides: NDArray[np.float64],
         accelerated: bool,
     ) -> None:
-        from mergesvm.solvers import dual_kernels
+        from mergesvm.solvers import unit_kernels
 
-        self._kernels, self._setting, self._policy = dual_kernels, setting, policy
+        self._kernels, self._setting, self._policy = unit_kernels, setting, policy
         self.book, self.standings = book, standings
         self.exchange, self.rounds, self.violation = Exchange(), 0, np.inf
         self.objectives: list[float] = []

@@ -24,7 +24,6 @@ class About:
 
     Attributes
     ----------
-    counts : dict of class to int
     cells, stored : int
         How many values there are, and how many of them are stored.
     weight : float
@@ -35,7 +34,6 @@ class About:
         Of all values, weighted.
     """
 
-    counts: dict[Label, int]
     cells: int
     stored: int
     weight: float
@@ -113,9 +111,31 @@ class Held:
         weights = None if self.weights is None else self.weights[stay]
         return Held(self.matrix[stay], self.numbers[stay], weights, members)
 
+    def rows_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows of these numbers; -1 for those that are not here."""
+        if not len(self):
+            return np.full(len(numbers), -1, np.int64)
+        at = np.minimum(np.searchsorted(self.numbers, numbers), len(self) - 1)
+        return np.where(self.numbers[at] == numbers, at, -1)
+
+    def labels_of(self, rows: NDArray[np.int64]) -> list[Label]:
+        """The classes of rows that have one."""
+        codes = np.full(len(self), -1, np.int64)
+        for code, members in enumerate(self.members.values()):
+            codes[members] = code
+        labels = list(self.members)
+        return [labels[code] for code in codes[rows].tolist()]
+
+    def counts(self) -> dict[Label, int]:
+        """How many rows each class has."""
+        return {label: len(rows) for label, rows in self.members.items()}
+
     @np.errstate(over="ignore", invalid="ignore")  # what is too large is said once the reach is known
-    def about(self) -> About:
-        """What can be told of the rows without showing any; rows count by their weights."""
+    def about(self, spread: bool = True) -> About:
+        """What can be told of the rows without showing any; rows count by their weights.
+
+        How far all values spread is looked at only if it is wanted.
+        """
         count, width = self.matrix.shape
         sums, mean, scatter, seen = np.zeros(width), 0.0, 0.0, 0.0
         for start, stop in spans(count, BLOCK_ROWS):
@@ -126,18 +146,19 @@ class Held:
             block = self.matrix[start:stop]
             total = block.T @ weights
             centre = float(total.sum()) / cells
-            if isinstance(block, np.ndarray):
-                spread = float(weights @ np.square(block - centre, dtype=np.float64).sum(axis=1))
+            if not spread:
+                square = 0.0
+            elif isinstance(block, np.ndarray):
+                square = float(weights @ np.square(block - centre, dtype=np.float64).sum(axis=1))
             else:
                 each = np.repeat(weights, np.diff(block.indptr))
                 squares = float(each @ (np.square(block.data - centre, dtype=np.float64) - centre**2))
-                spread = squares + cells * centre**2
+                square = squares + cells * centre**2
             apart, share = centre - mean, cells / (seen + cells)
-            mean, scatter = mean + apart * share, scatter + spread + apart * apart * seen * share
+            mean, scatter = mean + apart * share, scatter + square + apart * apart * seen * share
             seen, sums = seen + cells, sums + total
-        counts = {label: len(rows) for label, rows in self.members.items()}
         stored = self.matrix.nnz if sparse.issparse(self.matrix) else count * width
-        return About(counts, count * width, stored, seen, sums, mean, scatter)
+        return About(count * width, stored, seen, sums, mean, scatter)
 
     @np.errstate(over="ignore", invalid="ignore")
     def reach(self, origin: NDArray[np.float64] | None) -> float:

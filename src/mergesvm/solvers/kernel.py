@@ -170,7 +170,7 @@ class Lifted:
 def _exponentials(out: NDArray[Any]) -> None:
     """Exp of exponents, in place. A distance is not negative, but for rounding."""
     if out.dtype == np.float32:
-        from mergesvm.solvers.dual_kernels import exponentials_single
+        from mergesvm.solvers.value_kernels import exponentials_single
 
         exponentials_single(out)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -14,113 +14,23 @@ from numpy.typing import NDArray
 from mergesvm.data.labels import Label
 from mergesvm.engines import Threads
 from mergesvm.engines.engine import Engine, Units
-from mergesvm.errors import DataError, SolverWarning
-from mergesvm.solvers.exchange import Exchange
+from mergesvm.errors import SolverWarning
 from mergesvm.solvers.gradient import STRIDE, GradientLeader
-from mergesvm.solvers.held import About
-from mergesvm.solvers.kernel import Kernel
+from mergesvm.solvers.ground import Ground
+from mergesvm.solvers.kernel_terms import Terms, Trained
 from mergesvm.solvers.leader import NONE, Book, Leader, Policy, Standing
-from mergesvm.solvers.orders import Lists, Order, Packet, Pair, Setting
+from mergesvm.solvers.orders import Lists, Order, Pair, Setting
 from mergesvm.solvers.scores import SideMoments
 from mergesvm.solvers.weighting import given_weights, side_weights
-
-METHODS = ("working-set", "active-set", "gradient")
-
-ROUGH = 2e-4
-"""Exponents of float32 may be off by this much, and no more, for it to be used."""
 
 FEW, EXACT = 200, 1e-6
 """With so few rows in all, problems are solved to this share of the tolerance: it costs nothing."""
 
-LITTLE = 1000
-"""Of so few rows kernel values are computed in float64: they are soon computed."""
-
 WHOLE = 3
 """Problems of so many times as many rows as the working set has are solved at one go, where there is one unit."""
 
-SPARSE = 0.01
-"""Rows of which a smaller share is stored are multiplied as sparse ones."""
-
 Progress = Callable[[int, int, float, int], None]
 """Told after each round: how many there were, how many problems go on, the largest violation, the rows in use."""
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What a kernel machine is to be.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        Its gamma may be "scale" or "auto".
-    C : float
-    class_weight : None, str or mapping
-    beta : float or None
-        Times the number of units, the penalty of (y'alpha)^2 / 2; None for y'alpha = 0.
-    method : {"working-set", "active-set", "gradient"}
-    tolerance : float
-    gap : bool
-    rounds : int or None
-    most_support : int or None
-    accelerated : bool
-    size : int
-        Of the working set.
-    memory : int
-        Bytes for columns of the kernel matrix, at all units together.
-    precision : {"float32", "float64"} or None
-    """
-
-    kernel: Kernel
-    C: float
-    class_weight: Mapping[Any, float] | str | None
-    beta: float | None
-    method: str
-    tolerance: float
-    gap: bool
-    rounds: int | None
-    most_support: int | None
-    accelerated: bool
-    size: int
-    memory: int
-    precision: str | None
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What training has come to.
-
-    Attributes
-    ----------
-    pairs : list of pairs of classes
-    rows : dict of class to int
-    coefs : Lists
-        Y alpha of the rows in use, by number, for each pair.
-    support : Packet or None
-        The rows that are in use in any pair; None if there are none.
-    intercepts : array of shape (pairs,)
-    objectives, gaps : arrays of shape (pairs,)
-        F, and by how much the primal objective is larger.
-    violation : float
-        The largest there is.
-    moments : SideMoments
-    rounds : int
-    exchange : Exchange
-    history : list of float
-        F after each round, of the gradient method.
-    """
-
-    pairs: list[Pair]
-    rows: dict[Label, int]
-    coefs: Lists
-    support: Packet | None
-    intercepts: NDArray[np.float64]
-    objectives: NDArray[np.float64]
-    gaps: NDArray[np.float64]
-    violation: float
-    moments: SideMoments
-    rounds: int
-    exchange: Exchange
-    history: list[float]
 
 
 class KernelMachine:
@@ -141,9 +51,7 @@ class KernelMachine:
         self._book, self._standings = Book(), {}  # type: Book, dict[Pair, Standing]
         self._coefs: dict[Pair, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
         self._bounds: dict[Pair, NDArray[np.float64]] = {}
-        self.kernel: Kernel | None = None
-        self._setting: Setting | None = None
-        self.real = np.dtype(np.float64)
+        self.ground: Ground | None = None
 
     @property
     def penalty(self) -> float:
@@ -152,9 +60,8 @@ class KernelMachine:
 
     def train(self, progress: Progress | None = None) -> Trained:
         """Train, from where the machine is, to the optimum of the rows that there are now."""
-        abouts: list[About] = self.units.call("about")
-        self._rows = counts = _counted(abouts)
-        setting = self._set(abouts, counts)
+        self._rows = counts = self._counted()
+        setting = self._set(counts)
         support = self.engine.once(lambda: self._support(setting.pairs))
         self.units.call("begin", setting, support)
         order = self.engine.once(lambda: self._shrinkage(setting))
@@ -210,11 +117,11 @@ class KernelMachine:
         climber = GradientLeader(setting, policy, self._book, standings, strides, terms.accelerated)
         return climber, "climb", climber.first()
 
-    def _set(self, abouts: list[About], counts: dict[Label, int]) -> Setting:
+    def _set(self, counts: dict[Label, int]) -> Setting:
         terms, classes = self.terms, sorted(counts)
-        if self.kernel is None:
-            self._settle(abouts)
-        assert self.kernel is not None
+        if self.ground is None:
+            self.ground = Ground.of(self.units, terms.kernel, terms.precision, sum(counts.values()))
+        ground = self.ground
         pairs = list(combinations(classes, 2))
         bounds = np.full((len(pairs), 2), float(terms.C))
         if isinstance(terms.class_weight, Mapping):
@@ -232,10 +139,10 @@ class KernelMachine:
         return Setting(
             pairs,
             bounds,
-            self.kernel,
-            self.real,
-            self._dense,
-            self._origin,
+            ground.kernel,
+            ground.real,
+            ground.dense,
+            ground.origin,
             rooms,
             whole,
             0.0 if few else 0.5,
@@ -243,33 +150,13 @@ class KernelMachine:
             max(1, terms.memory // count),
         )
 
-    def _settle(self, abouts: list[About]) -> None:
-        """Settle, once for all, what depends on the rows: gamma, the origin, the precision."""
-        kernel, width = self.terms.kernel, len(abouts[0].sums)
-        cells, stored = sum(about.cells for about in abouts), sum(about.stored for about in abouts)
-        if isinstance(kernel.gamma, str):
-            mean, scatter, seen = 0.0, 0.0, 0.0
-            for about in abouts:
-                if about.weight:
-                    apart, share = about.mean - mean, about.weight / (seen + about.weight)
-                    mean, scatter = mean + apart * share, scatter + about.scatter + apart * apart * seen * share
-                    seen += about.weight
-            variance = scatter / max(seen, np.finfo(np.float64).tiny)
-            scaled = kernel.gamma == "scale" and variance > 0 and np.isfinite(variance)
-            kernel = replace(kernel, gamma=1 / (width * variance) if scaled else 1 / width)
-        self.kernel = kernel.check()
-        self._dense = stored >= SPARSE * cells
-        sums, weight = np.sum([about.sums for about in abouts], axis=0), sum(about.weight for about in abouts)
-        self._origin = sums / max(weight / width, np.finfo(np.float64).tiny) if kernel.shifts and self._dense else None
-        reach = float(np.max(self.units.call("reach", self._origin)))
-        if not np.isfinite(reach) or (kernel.kind == "poly" and not np.isfinite(_power(kernel, reach))):
-            raise DataError("Input X has values too large for the kernel. Rescale the columns.")
-        rough = kernel.gamma * reach * 2**-22 > ROUGH if kernel.kind == "rbf" else reach > 1e12
-        if kernel.kind == "poly":
-            rough = _power(kernel, reach) > 1e12
-        little = sum(sum(about.counts.values()) for about in abouts) <= LITTLE
-        name = self.terms.precision or ("float64" if rough or little or kernel.kind == "callable" else "float32")
-        self.real = np.dtype(name)
+    def _counted(self) -> dict[Label, int]:
+        """How many rows of each class all units have."""
+        counts: dict[Label, int] = {}
+        for part in self.units.call("counts"):
+            for label, count in part.items():
+                counts[label] = counts.get(label, 0) + count
+        return counts
 
     def _support(self, pairs: Sequence[Pair]) -> Lists:
         """Y alpha of all rows in use, by id."""
@@ -277,7 +164,7 @@ class KernelMachine:
         return Lists.of([self._book.ids(numbers) for numbers, _ in held], [coefs for _, coefs in held])
 
     def _conclude(self, setting: Setting, counts: dict[Label, int], leader: Any) -> Trained:
-        from mergesvm.solvers import dual_kernels as kernels
+        from mergesvm.solvers import unit_kernels as kernels
 
         empty = np.zeros(len(setting.pairs))
         told = np.array([answer.told for answer in self.units.call("conclude", empty)])
@@ -325,14 +212,12 @@ class KernelMachine:
             )
 
         ends = self.engine.once(lambda: [standing.ended for standing in leader.standings])
-        _warn(ends, float(finite.max(initial=0.0)), self.terms, self.real)
+        _warn(ends, float(finite.max(initial=0.0)), self.terms, setting.real)
         return self.engine.once(result)
 
     def forget(self, numbers: NDArray[np.int64]) -> None:
         """Let rows go, wherever they are; :meth:`train` then goes on from the multipliers of the others."""
-        assert self._setting is not None or self.kernel is not None
-        abouts: list[About] = self.units.call("about")
-        setting = self._set(abouts, _counted(abouts))
+        setting = self._set(self._counted())
         support, order = self.engine.once(lambda: (self._support(setting.pairs), self._withdrawal(setting, numbers)))
         self.units.call("begin", setting, support)
         self.units.call("follow", order)
@@ -381,19 +266,6 @@ def _moves(moved: NDArray[np.int64], keys: list[NDArray[np.int64]], values: list
     """Nothing but steps of y alpha."""
     limits = np.tile([np.inf, -np.inf], (0, 1))
     return Order(None, moved, Lists.of(keys, values), NONE, Lists.empty(0), np.zeros(0), limits)
-
-
-def _counted(abouts: list[About]) -> dict[Label, int]:
-    counts: dict[Label, int] = {}
-    for about in abouts:
-        for label, count in about.counts.items():
-            counts[label] = counts.get(label, 0) + count
-    return counts
-
-
-def _power(kernel: Kernel, reach: float) -> float:
-    with np.errstate(over="ignore"):
-        return float(np.float64(kernel.gamma * reach + abs(kernel.coef0)) ** kernel.degree)
 
 
 def _moments(parts: list[NDArray[np.float64]], intercepts: NDArray[np.float64]) -> SideMoments:

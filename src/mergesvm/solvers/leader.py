@@ -159,9 +159,10 @@ class Leader:
         standings: list[Standing],
         threads: Threads,
     ) -> None:
-        from mergesvm.solvers import dual_kernels
+        from mergesvm.solvers import dual_kernels, unit_kernels
 
-        self._kernels, self._setting, self._policy, self._threads = dual_kernels, setting, policy, threads
+        self._kernels, self._told = dual_kernels, unit_kernels
+        self._setting, self._policy, self._threads = setting, policy, threads
         self.book, self.standings = book, standings
         self.exchange = Exchange()
         self.rounds = 0
@@ -212,7 +213,7 @@ class Leader:
         self, answers: list[Answer], asleep: bool
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """The highest v that may rise, the lowest that may fall, and how far each problem is from its end."""
-        told, kernels = np.array([answer.told for answer in answers]), self._kernels
+        told, kernels = np.array([answer.told for answer in answers]), self._told
         high, low = told[:, :, kernels.UP].max(axis=0), told[:, :, kernels.LOW].min(axis=0)
         sums = told.sum(axis=0)
         penalty, live = self._policy.penalty, self._live
@@ -317,10 +318,9 @@ class Leader:
             kernel.fill(kernel.turn(rows), rows, K)
         else:
             fresh = np.setdiff1d(np.arange(count), here[stayed], assume_unique=True)
-            K[np.ix_(here[stayed], here[stayed])] = old[np.ix_(stayed, stayed)]
-            part = np.empty((len(fresh), count), dtype=real)
+            part = SCRATCH.take("part", (len(fresh), count), real)
             kernel.fill(kernel.turn(rows.take(fresh)), rows, part)
-            K[fresh], K[:, fresh] = part, part.T
+            self._kernels.patch(K, old, stayed, here[stayed], part, fresh)
         self._matrices[p] = numbers, K
         return K
 

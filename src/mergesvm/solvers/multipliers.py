@@ -1,0 +1,400 @@
+"""The multipliers of a unit's rows, and their scores, while it works."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.labels import Label
+from mergesvm.solvers.columns import Columns
+from mergesvm.solvers.held import Held
+from mergesvm.solvers.kernel import KERNELS, Lifted
+from mergesvm.solvers.orders import Conclusion, Lists, Order, Pair, Setting
+from mergesvm.solvers.stack import Known
+
+Past = dict[tuple[Pair, Label], tuple[NDArray[np.float64], NDArray[np.float64]]]
+"""Alpha and scores of the rows of a class in a problem, in the order in which they are held."""
+
+NEXT_TO = 1e-12
+"""Alpha that is as near to a bound as this share of it is on it."""
+
+FRUGAL = 0.25
+"""Rows are put to sleep if they are at least this share of those that are awake."""
+
+PATIENCE = 8
+"""And not before scores took so many times the work since the last time that rearranging the columns takes."""
+
+PAUSE = 8
+"""Every so many steps it is looked for rows that could sleep."""
+
+AT_ONCE = 256
+"""So many columns are computed at a time where they are not kept."""
+
+SIFTED = 0.1
+"""Problems that a unit solves by itself, it solves to this share of its worst violation."""
+
+
+class Multipliers:
+    """Alpha and scores f = sum y alpha k of the rows that a unit holds, in all problems of a setting.
+
+    All arrays are of one row after another: those of problem p and side s begin at starts[p, s].
+
+    Parameters
+    ----------
+    held : Held
+    setting : Setting
+    lifted : Lifted
+        The rows, those of the first class first, and so on.
+    known : Known
+        Turned rows that are in use anywhere; more come.
+
+    Attributes
+    ----------
+    classes : list
+        Of all problems, sorted.
+    codes : dict of class to its place
+    pairs : array of int, shape (problems, 2)
+        The places of the classes of each problem.
+    members : list of arrays of int
+        The rows of each class, those that are awake first.
+    alpha, score, bound : arrays
+    rows : array of int
+        Which row of those held each is.
+    """
+
+    def __init__(self, held: Held, setting: Setting, lifted: Lifted, known: Known) -> None:
+        from mergesvm.solvers import unit_kernels
+
+        self._kernels, self._held, self._setting, self._lifted, self._known = unit_kernels, held, setting, lifted, known
+        self.classes = classes_of(setting)
+        self.codes = {label: code for code, label in enumerate(self.classes)}
+        self.members = members_of(held, setting)
+        places = [[self.codes[label] for label in pair] for pair in setting.pairs]
+        self.pairs = np.array(places, dtype=np.int64).reshape(-1, 2)
+        self._place = np.full(len(held), -1, np.int64)
+        for rows in self.members:
+            self._place[rows] = np.arange(len(rows))
+        self._known_codes, self._own_rows = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        sizes = np.array([len(rows) for rows in self.members], dtype=np.int64)
+        capacity = setting.memory // max(1, int(sizes.sum()) * setting.real.itemsize)
+        self._offsets = np.cumsum(sizes) - sizes
+        self._columns = [
+            Columns(setting.kernel, lifted.take(slice(first, first + size)), setting.real, capacity)
+            for first, size in zip(self._offsets.tolist(), sizes.tolist(), strict=True)
+        ]
+        self._counts = sizes[self.pairs]
+        ends = np.cumsum(self._counts.ravel())
+        self._starts = (ends - self._counts.ravel()).reshape(-1, 2)
+        total = int(self._counts.sum())
+        self.score, self.alpha, self.bound = np.zeros(total), np.zeros(total), np.empty(total)
+        self.rows, self._marks = np.empty(total, np.int64), np.zeros(total, dtype=bool)
+        self._turn, self._worked = 0, [0] * len(self.classes)
+        self._sleeping: list[tuple[int, slice, int]] = []
+        self._log: list[tuple[Any, ...]] = []
+
+    def meet(self, labels: list[Label], numbers: NDArray[np.int64]) -> None:
+        """Get to know the classes and numbers of rows that have come into use."""
+        # A class may be gone whose rows were known.
+        codes = np.array([self.codes.get(label, -1) for label in labels], dtype=np.int64)
+        self._known_codes = np.append(self._known_codes, codes)
+        self._own_rows = np.append(self._own_rows, self._held.rows_of(numbers))
+
+    def past(self) -> Past:
+        """Alpha and scores, in the order in which rows are held."""
+        past: Past = {}
+        for p, pair in enumerate(self._setting.pairs):
+            for side, label in enumerate(pair):
+                back, span = np.argsort(self.members[self.codes[label]]), self.span(p, side)
+                past[pair, label] = self.alpha[span][back], self.score[span][back]
+        return past
+
+    def turn(self, order: Order) -> None:
+        """Put rows to sleep, or wake them, as the order says; it ends a round."""
+        if order.awake:
+            self.wake()
+        elif self._turn % PAUSE == PAUSE - 1:
+            self.sleep(order)
+        self._turn += 1
+
+    @property
+    def asleep(self) -> int:
+        """How many rows sleep."""
+        return sum(len(columns.rows) - columns.awake for columns in self._columns)
+
+    def look(self, problems: NDArray[np.int64], intercepts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How far problems are, (problems, TOLD)."""
+        told = np.empty((len(problems), self._kernels.TOLD))
+        self._kernels.look(*self._state(problems, intercepts), told)
+        return told
+
+    def propose(self, order: Order) -> Lists:
+        """Rows that should move, and those that stay in the working sets, for the live problems, as answers have them.
+
+        Keys are rows, and not yet numbers.
+        """
+        live, rooms = order.live, self._setting.rooms
+        state = self._state(live, order.intercepts)
+        kept, at = self._kept(order)
+        self._marks[kept] = True
+        most = int(rooms[live].max(initial=0))
+        places, found = np.empty((len(live), 2 * most), np.int64), np.empty(len(live), np.int64)
+        self._kernels.pick(*state, rooms, self._setting.noise, self._turn, self.rows, self._marks, places, found)
+        self._marks[kept] = False
+        picked = self._sifted(state, places, found) if self._setting.sifts else _first(places, found)
+        picked_at = np.repeat(np.arange(len(live)), [len(flat) for flat in picked])
+        flat, at = np.concatenate([*picked, kept]), np.append(picked_at, at)
+        by_problem = np.argsort(at, kind="stable")
+        flat, at = flat[by_problem], at[by_problem]
+        y = np.where(flat >= self._starts[live[at], 1], 1.0, -1.0)
+        values = np.column_stack([y - self.score[flat], self.alpha[flat], self.bound[flat], y])
+        return Lists(np.searchsorted(at, np.arange(len(live) + 1)), self.rows[flat], values)
+
+    def conclude(self, intercepts: NDArray[np.float64]) -> Conclusion:
+        """What has become of all problems, with these intercepts."""
+        moments, numbers, coefs = np.zeros((len(self.pairs), 2, 3)), [], []
+        weights = self._held.weights
+        for p in range(len(self.pairs)):
+            span = slice(int(self._starts[p, 0]), self.span(p, 1).stop)
+            used = np.flatnonzero(self.alpha[span]) + span.start
+            numbers.append(self._held.numbers[self.rows[used]])
+            coefs.append(np.where(used >= self._starts[p, 1], self.alpha[used], -self.alpha[used]))
+            for side in range(2):
+                at = self.span(p, side)
+                moments[p, side] = _moments(self.score[at], weights if weights is None else weights[self.rows[at]])
+        return Conclusion(self.look(np.arange(len(self.pairs)), intercepts), moments, Lists.of(numbers, coefs))
+
+    def span(self, p: int, side: int) -> slice:
+        """Where the rows of one side of a problem are."""
+        start = int(self._starts[p, side])
+        return slice(start, start + int(self._counts[p, side]))
+
+    def restore(self, past: Past, support: Lists) -> None:
+        """Alpha, scores and bounds, as far as they are known from before; scores of other rows are computed."""
+        weights = self._held.weights
+        for p, pair in enumerate(self._setting.pairs):
+            for side, label in enumerate(pair):
+                code, span = self.codes[label], self.span(p, side)
+                weight = 1.0 if weights is None else weights[self.members[code]]
+                self.bound[span], self.rows[span] = self._setting.bounds[p, side] * weight, self.members[code]
+                alpha, score = past.get((pair, label), (np.zeros(0), np.zeros(0)))
+                self.alpha[span][: len(alpha)], self.score[span][: len(score)] = alpha, score
+        if not len(support.keys):
+            return
+        problems = np.repeat(np.arange(len(support)), np.diff(support.firsts))
+        for code, label in enumerate(self.classes):
+            befores = {len(past.get((pair, label), ((),))[0]) for pair in self._setting.pairs if label in pair}
+            for before in befores:
+                mine = [
+                    p
+                    for p, pair in enumerate(self._setting.pairs)
+                    if label in pair and len(past.get((pair, label), ((),))[0]) == before
+                ]
+                chosen = np.isin(problems, mine)
+                assert support.values is not None
+                self._catch_up(
+                    code,
+                    slice(before, len(self.members[code])),
+                    problems[chosen],
+                    support.keys[chosen],
+                    support.values[chosen],
+                )
+
+    def move(self, moved: NDArray[np.int64], steps: Lists) -> None:
+        """Move y alpha of rows, wherever they are, by these steps."""
+        assert steps.values is not None
+        problems, ids, values = np.repeat(moved, np.diff(steps.firsts)), steps.keys, steps.values
+        mine = np.flatnonzero(self._own_rows[ids] >= 0)
+        at, side = self._flat(problems[mine], ids[mine])
+        new, bound = self.alpha[at] + np.where(side > 0, values[mine], -values[mine]), self.bound[at]
+        new[new < NEXT_TO * bound] = 0
+        self.alpha[at] = np.where(new > bound * (1 - NEXT_TO), bound, new)
+        pairs = self.pairs[problems]
+        for code, columns in enumerate(self._columns):
+            touched = np.flatnonzero((pairs == code).any(axis=1))
+            if not len(touched) or not len(columns.rows):
+                continue
+            moves = problems[touched], ids[touched], values[touched]
+            if columns.awake:
+                self._add(code, *moves)
+                self._worked[code] += len(touched) * columns.awake
+            if self._sleeping:
+                self._log.append((code, *moves))
+
+    def sleep(self, order: Order) -> None:
+        """Put rows to sleep that rest at a bound in all problems; their scores are no longer looked after."""
+        for code, columns in enumerate(self._columns):
+            if self._worked[code] < PATIENCE * columns.held * columns.awake:
+                continue
+            at, sides = np.nonzero(self.pairs[order.live] == code)
+            resting = np.full(columns.awake, len(at) > 0)
+            starts = self._starts[order.live[at], sides]
+            self._kernels.rest(
+                starts, sides, columns.awake, self.score, self.alpha, self.bound, order.limits[at], resting
+            )
+            if resting.sum() < max(FRUGAL * columns.awake, 1):
+                continue
+            places = np.argsort(resting, kind="stable")  # those that stay awake first
+            awake, before = int((~resting).sum()), columns.awake
+            columns.rearrange(places, awake)
+            rows = self.members[code]
+            rows[:before] = rows[places]
+            self._place[rows] = np.arange(len(rows))
+            for p, side in np.argwhere(self.pairs == code):
+                span = slice(int(self._starts[p, side]), int(self._starts[p, side]) + before)
+                for array in (self.score, self.alpha, self.bound, self.rows):
+                    array[span] = array[span][places]
+            self._worked[code] = 0
+            self._sleeping.append((code, slice(awake, before), len(self._log)))
+
+    def wake(self) -> None:
+        """Bring the scores of all rows up to date."""
+        for code, rows, mark in self._sleeping:
+            missed = [entry[1:] for entry in self._log[mark:] if entry[0] == code]
+            if missed:
+                problems, ids, values = (np.concatenate(parts) for parts in zip(*missed, strict=True))
+                # What moved back and forth is added once.
+                keys, places = np.unique(problems * len(self._known) + ids, return_inverse=True)
+                total = np.bincount(places, values).astype(np.float64)
+                moved = np.flatnonzero(total)
+                self._catch_up(
+                    code, rows, keys[moved] // len(self._known), keys[moved] % len(self._known), total[moved]
+                )
+        if self._sleeping:
+            for columns in self._columns:
+                columns.wake()
+        self._sleeping, self._log = [], []
+
+    def _flat(self, problems: NDArray[np.int64], ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where own rows are in the arrays of all problems, and on which side."""
+        side = (self.pairs[problems, 1] == self._known_codes[ids]).astype(np.int64)
+        return self._starts[problems, side] + self._place[self._own_rows[ids]], side
+
+    def _add(self, code: int, problems: NDArray[np.int64], ids: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+        """Add steps times columns to the scores of the rows of a class that are awake."""
+        columns = self._columns[code]
+        unique, places = np.unique(ids, return_inverse=True)
+        for part, slots in columns.bring(unique, self._known):
+            inside = np.flatnonzero((places >= part.start) & (places < part.stop))
+            at = slots[places[inside] - part.start]
+            self._add_slab(code, 0, columns.awake, problems[inside], at, values[inside], columns.slab)
+
+    def _catch_up(
+        self,
+        code: int,
+        rows: slice,
+        problems: NDArray[np.int64],
+        ids: NDArray[np.int64],
+        values: NDArray[np.float64],
+    ) -> None:
+        """Add steps times columns to the scores of some rows of a class, without keeping the columns."""
+        count = rows.stop - rows.start
+        if count <= 0 or not len(ids):
+            return
+        unique, places = np.unique(ids, return_inverse=True)
+        for start in range(0, len(unique), AT_ONCE):
+            part = unique[start : start + AT_ONCE]
+            slab = np.empty((len(part), count), dtype=self._setting.real)
+            self._columns[code].fill(part, self._known, rows, slab)
+            inside = np.flatnonzero((places >= start) & (places < start + len(part)))
+            self._add_slab(code, rows.start, count, problems[inside], places[inside] - start, values[inside], slab)
+
+    def _add_slab(
+        self,
+        code: int,
+        first: int,
+        count: int,
+        problems: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        values: NDArray[np.float64],
+        slab: NDArray[Any],
+    ) -> None:
+        order = np.argsort(problems, kind="stable")
+        problems = problems[order]
+        cuts = np.flatnonzero(np.diff(problems, prepend=-1))
+        heads = problems[cuts]
+        side = (self.pairs[heads, 1] == code).astype(np.int64)
+        starts, firsts = self._starts[heads, side] + first, np.append(cuts, len(problems))
+        self._kernels.add_columns(self.score, starts, firsts, slots[order], values[order], slab, count)
+
+    def _awake(self) -> NDArray[np.int64]:
+        """How many rows of either side are awake, (problems, 2)."""
+        return np.array([columns.awake for columns in self._columns], dtype=np.int64)[self.pairs]
+
+    def _state(self, problems: NDArray[np.int64], intercepts: NDArray[np.float64]) -> tuple[Any, ...]:
+        return problems, self._starts, self._awake(), self.score, self.alpha, self.bound, intercepts
+
+    def _kept(self, order: Order) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where own rows are that stay in the working sets, and which of the live problems each is of."""
+        if order.kept is None:
+            used = [
+                np.flatnonzero(self.alpha[self._starts[p, 0] : self.span(p, 1).stop]) + self._starts[p, 0]
+                for p in order.live
+            ]
+            at = np.repeat(np.arange(len(used)), [len(flat) for flat in used])
+            return np.concatenate([np.zeros(0, np.int64), *used]), at
+        at = np.repeat(np.arange(len(order.live)), np.diff(order.kept.firsts))
+        mine = self._own_rows[order.kept.keys] >= 0
+        at = at[mine]
+        return self._flat(order.live[at], order.kept.keys[mine])[0], at
+
+    def _sifted(
+        self, state: tuple[Any, ...], places: NDArray[np.int64], found: NDArray[np.int64]
+    ) -> list[NDArray[np.int64]]:
+        """Those of the rows picked for each problem that would be in use if these were all there is."""
+        kernel, lifted = self._setting.kernel, self._lifted
+        if kernel.kind == "callable" or lifted.squares is not None:
+            return [
+                self._sifted_one(int(p), flat, float(b))
+                for p, flat, b in zip(state[0], _first(places, found), state[-1], strict=True)
+            ]
+        used = np.zeros(places.shape, dtype=bool)
+        numbers = KERNELS.index(kernel.kind), float(kernel.gamma), int(kernel.degree), float(kernel.coef0)
+        offsets = self._offsets[self.pairs]
+        problems, starts, _, *arrays = state
+        self._kernels.sift(problems, starts, *arrays, places, found, lifted.matrix, offsets, numbers, SIFTED, used)
+        return [line[chosen] for line, chosen in zip(places, used, strict=True)]
+
+    def _sifted_one(self, p: int, flat: NDArray[np.int64], intercept: float) -> NDArray[np.int64]:
+        """The same for one problem, with kernels that are not compiled."""
+        if not len(flat):
+            return flat
+        side = (flat >= self._starts[p, 1]).astype(np.int64)
+        rows = self._lifted.take(self._offsets[self.pairs[p, side]] + flat - self._starts[p, side])
+        K = np.empty((len(flat), len(flat)), dtype=self._setting.real)
+        self._setting.kernel.fill(self._setting.kernel.turn(rows), rows, K)
+        y = 2.0 * side - 1.0
+        v, alpha = y - self.score[flat] - intercept, self.alpha[flat].copy()
+        worst = np.append(np.argmax(v), np.argmin(v))
+        tolerance = SIFTED * float(np.abs(v).max())
+        from mergesvm.solvers.dual_kernels import ascend
+
+        ascend(K, y, v, alpha, self.bound[flat], 0.0, 0.0, tolerance, 100 * len(flat))
+        used = (alpha > 0) | (self.alpha[flat] > 0)
+        used[worst] = True
+        return flat[used]
+
+
+def classes_of(setting: Setting) -> list[Label]:
+    """All classes of a setting, sorted."""
+    return sorted({label for pair in setting.pairs for label in pair})
+
+
+def members_of(held: Held, setting: Setting) -> list[NDArray[np.int64]]:
+    """The rows of each class of a setting."""
+    return [held.members.get(label, np.zeros(0, np.int64)).copy() for label in classes_of(setting)]
+
+
+def _first(places: NDArray[np.int64], found: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    return [line[:count] for line, count in zip(places, found, strict=True)]
+
+
+def _moments(scores: NDArray[np.float64], weights: NDArray[np.float64] | None) -> tuple[float, float, float]:
+    """Count, mean and scatter of scores."""
+    weights = np.ones(len(scores)) if weights is None else weights
+    count = float(weights.sum())
+    if not count:
+        return 0.0, 0.0, 0.0
+    mean = float(weights @ scores) / count
+    return count, mean, float(weights @ (scores - mean) ** 2)
