@@ -47,7 +47,7 @@ class Run:
         self._alive: WeakSet[Any] = WeakSet()
 
     def __enter__(self) -> Self:
-        with _large_graphs(), watched():
+        with large_graphs(), watched():
             self._before = self._counters()
             self.shared = self.client.submit(unpack, self._packed, key=f"given-{self.token}", pure=False)
         try:
@@ -88,14 +88,14 @@ class Run:
             )
             for index, task in enumerate(tasks)
         ]
-        with _large_graphs(), watched():
+        with large_graphs(), watched():
             futures: list[Any] = self.client.compute(calls)
         self._alive.update(futures)
         return futures
 
     def computed(self, partitions: Sequence[Any]) -> tuple[list[Any], list[str]]:
         """The contents of collections' partitions as futures, and the worker at which each lies."""
-        with _large_graphs(), watched():
+        with large_graphs(), watched():
             futures: list[Any] = self.client.compute(list(partitions))
         self._alive.update(futures)
         self.wait(futures)
@@ -150,7 +150,7 @@ class Run:
     def submit(self, function: Callable[..., Any], *arguments: Any, place: str = "") -> Any:
         """Have a function of what all tasks share, and of futures, called where those lie, or at a given place."""
         self._steps += 1
-        with _large_graphs(), watched():
+        with large_graphs(), watched():
             future = self.client.submit(
                 function,
                 self.shared,
@@ -239,7 +239,7 @@ def _busy(token: str, dask_worker: Any) -> bool:
 
 
 @contextmanager
-def _large_graphs() -> Iterator[None]:
+def large_graphs() -> Iterator[None]:
     """What is sent is meant to be sent: no warning is due."""
     import dask
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from mergesvm.engines.dask_parcel import Packed, Parcel, run_task, size_of
-from mergesvm.engines.dask_run import CHECK_SECONDS, Run, watched
+from mergesvm.engines.dask_run import CHECK_SECONDS, Run, large_graphs, watched
 from mergesvm.engines.engine import Units
 from mergesvm.engines.threads import Threads
 from mergesvm.engines.traffic import Traffic
@@ -48,20 +48,21 @@ class DaskUnits(Units[State]):
             names: list[str | None] = [f"partition {index}" for index in range(len(tasks))]
         else:
             contents, places, names = [Packed(task) for task in tasks], [""] * len(tasks), [None] * len(tasks)
-        self._futures = [
-            self._client.submit(
-                Unit,
-                run.shared,
-                content,
-                name,
-                actor=True,
-                key=f"unit-{token}-{index}",
-                pure=False,
-                workers=[place] if place else None,
-                allow_other_workers=bool(place),
-            )
-            for index, (content, place, name) in enumerate(zip(contents, places, names, strict=True))
-        ]
+        with large_graphs():  # rows that are dealt out go this way, and only once
+            self._futures = [
+                self._client.submit(
+                    Unit,
+                    run.shared,
+                    content,
+                    name,
+                    actor=True,
+                    key=f"unit-{token}-{index}",
+                    pure=False,
+                    workers=[place] if place else None,
+                    allow_other_workers=bool(place),
+                )
+                for index, (content, place, name) in enumerate(zip(contents, places, names, strict=True))
+            ]
         # Proxies of actors hold futures of their own, in cycles of references: releasing ours is not enough.
         self._end = weakref.finalize(self, _drop, self._client, self._futures)
         self._end.atexit = False
