@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -104,12 +104,6 @@ def table(title: str, *columns: str) -> Table:
     for index, column in enumerate(columns):
         shown.add_column(column, justify="right" if index else "left")
     return shown
-
-
-def canvas(panels: int = 1) -> tuple[Figure, Any]:
-    figure = Figure(figsize=(9, 4.6) if panels == 1 else (5.5 * panels, 4.4), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots(1, panels)
 
 
 def plain_ticks(axis: Any) -> None:
@@ -355,7 +349,7 @@ def by_rows(where: Path | None, options: argparse.Namespace) -> None:
     whole = Problem("MNIST, even or odd", X, y % 2, test, truth % 2, PIXEL_GAMMA, 10.0)
     columns = ("rows", "s", "grows as rows", "rounds", "MB in all", "support vectors", "accuracy %")
     shown = table(f"{whole.name}, gamma {whole.gamma:g}, C {whole.C:g}: cost against rows", *columns)
-    times, supports = [], []
+    times, points = [], []
     for size in sizes:
         problem = whole.first(size, tests)
         runs = [
@@ -363,7 +357,6 @@ def by_rows(where: Path | None, options: argparse.Namespace) -> None:
         ]
         times.append(min(taken for taken, _ in runs))
         machine = runs[-1][1]
-        supports.append(int(machine.n_support_.sum()))
         # The power of the number of rows by which time has grown since the line above.
         done = len(times)
         grown = f"^{np.log(times[-1] / times[-2]) / np.log(size / sizes[done - 2]):.2f}" if done > 1 else ""
@@ -374,43 +367,45 @@ def by_rows(where: Path | None, options: argparse.Namespace) -> None:
             grown,
             str(machine.n_iter_),
             f"{machine.traffic_.total / 1e6:.2f}",
-            f"{supports[-1]:,}",
+            f"{int(machine.n_support_.sum()):,}",
             f"{score:.2f}",
         )
+        points.append((times[-1], machine.n_iter_, machine.traffic_.total / 1e6, score))
     console.print(shown)
-    figure, axes = canvas()
-    axes.loglog(sizes, times, "o-", label="ParallelKernelSVC")
-    limits = axes.get_ylim()
-    for power, style in ((1, ":"), (2, "--")):
-        axes.loglog(
-            sizes,
-            times[0] * (np.array(sizes) / sizes[0]) ** power,
-            style,
-            color="0.6",
-            label="as the rows" if power == 1 else "as their square",
-            zorder=1,
-        )
-    for size, taken, support in zip(sizes, times, supports, strict=True):
-        axes.annotate(
-            f"{support:,}",
-            (size, taken),
-            textcoords="offset points",
-            xytext=(0, -15),
-            ha="center",
-            fontsize=8,
-            bbox={"color": "white", "pad": 0.5},
-        )
-    axes.set(
-        title=f"{whole.name}, {THREADS} threads; the numbers are those of support vectors",
-        xlabel="rows",
-        ylabel="seconds",
-        ylim=(limits[0] * 0.6, max(limits[1], times[0] * (sizes[-1] / sizes[0]) ** 2) * 1.2),
-    )
-    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    axes.xaxis.set_minor_locator(NullLocator())
-    plain_ticks(axes.yaxis)
-    axes.legend(frameon=False)
-    figure.savefig(PICTURES / "kernel-rows.png", dpi=90)
+    everything = {"all rows": [X[0].nbytes * size / 1e6 for size in sizes]}
+    draw("kernel-rows.png", f"{whole.name}, one unit, {THREADS} threads", "rows", sizes, {"1 unit": points}, everything)
+
+
+def draw(
+    name: str,
+    title: str,
+    unit: str,
+    steps: Sequence[int],
+    curves: dict[str, list[tuple[float, ...]]],
+    everything: dict[str, list[float]],
+) -> None:
+    """Seconds, rounds, megabytes and accuracy against rows or units; the megabytes beside those of all rows."""
+    figure = Figure(figsize=(11, 7.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(2, 2, sharex=True).ravel()
+    for number, (label, points) in enumerate(curves.items()):
+        for panel, values in zip(panels, zip(*points, strict=True), strict=True):
+            panel.plot(steps, values, "o-", color=f"C{number}", label=label)
+    for number, (label, values) in enumerate(everything.items()):
+        panels[2].plot(steps, values, "--", color=f"C{number}", alpha=0.6, label=label)
+    panels[2].set_yscale("log")
+    plain_ticks(panels[2].yaxis)
+    names = ("seconds", "rounds", "MB to and from all units", "accuracy, %")
+    for panel, measure in zip(panels, names, strict=True):
+        panel.set(title=measure, xscale="log", xlabel=unit if panel in panels[2:] else "")
+        panel.set_xticks(steps, [f"{step:,}" for step in steps])
+        panel.xaxis.set_minor_locator(NullLocator())
+    for panel in panels[:2]:
+        panel.set_ylim(0, None)
+    panels[3].set_ylim(min(min(values[3] for values in points) for points in curves.values()) - 0.5, 100)
+    panels[2].legend(frameon=False)
+    figure.suptitle(title)
+    figure.savefig(PICTURES / name, dpi=90)
 
 
 def by_units(where: Path | None, options: argparse.Namespace) -> None:
@@ -430,9 +425,9 @@ def by_units(where: Path | None, options: argparse.Namespace) -> None:
     kinds = {"float32": problem, "uint8": as_bytes}
     columns = ("method", "units", "pixels", "s", "rounds", "MB in all", "MB sent", "/ all rows", "vectors", "acc. %")
     shown = table(f"{problem.title}: cost against units", *columns)
-    drawn: dict[str, list[tuple[float, float, float]]] = {kind: [] for kind in kinds}
+    drawn: dict[str, list[tuple[float, ...]]] = {f"{kind} pixels": [] for kind in kinds}
 
-    def run(name: str, kind: str, units: int, **terms: Any) -> tuple[float, float, float]:
+    def run(name: str, kind: str, units: int, **terms: Any) -> tuple[float, ...]:
         given, runs = kinds[kind], []
         for _ in range(options.rounds):
             with warnings.catch_warnings():
@@ -440,6 +435,7 @@ def by_units(where: Path | None, options: argparse.Namespace) -> None:
                 runs.append(seconds(lambda: given.ours(units=units, **terms).fit(given.X, given.y)))
         machine, taken = runs[-1][1], min(taken for taken, _ in runs)
         traffic, everything = machine.traffic_, given.X.nbytes * units
+        score = 100 * float(np.mean(machine.predict(given.test) == given.truth))
         shown.add_row(
             name,
             str(units),
@@ -450,33 +446,21 @@ def by_units(where: Path | None, options: argparse.Namespace) -> None:
             f"{traffic.sent.sum() / 1e6:.2f}",
             f"{traffic.total / everything:.3f}",
             f"{int(machine.n_support_.sum()):,}",
-            f"{100 * np.mean(machine.predict(given.test) == given.truth):.2f}",
+            f"{score:.2f}",
         )
-        return taken, traffic.total / 1e6, everything / 1e6
+        return taken, machine.n_iter_, traffic.total / 1e6, score
 
     for kind in kinds:
         for units in UNITS:
-            drawn[kind].append(run("working-set", kind, units))
+            drawn[f"{kind} pixels"].append(run("working-set", kind, units))
         for most in (100, 300):
             run(f"active-set, at most {most}", kind, 4, method="active-set", max_support_vectors=most)
     console.print(shown)
-    figure, (clock, wire) = canvas(2)
-    for number, (kind, points) in enumerate(drawn.items()):
-        times, megabytes, everything = np.array(points).T
-        clock.plot(range(len(UNITS)), times, "o-", color=f"C{number}", label=f"{kind} pixels")
-        wire.semilogy(range(len(UNITS)), megabytes, "o-", color=f"C{number}", label=f"{kind} pixels")
-        wire.semilogy(
-            range(len(UNITS)), everything, "--", color=f"C{number}", alpha=0.6, label=f"{kind}, all rows to all units"
-        )
-    clock.set(title=f"Time, {THREADS} threads in all", ylabel="seconds", ylim=(0, None))
-    wire.set(title="Traffic, to and from all units", ylabel="MB")
-    plain_ticks(wire.yaxis)
-    for axes in (clock, wire):
-        axes.set(xlabel="units")
-        axes.set_xticks(range(len(UNITS)), UNITS)
-        axes.legend(frameon=False)
-    figure.suptitle(problem.title)
-    figure.savefig(PICTURES / "kernel-units.png", dpi=90)
+    everything = {
+        f"{kind}, all rows to all units": [given.X.nbytes * units / 1e6 for units in UNITS]
+        for kind, given in kinds.items()
+    }
+    draw("kernel-units.png", f"{problem.title}; {THREADS} threads in all", "units", UNITS, drawn, everything)
 
 
 def gradient(where: Path | None, options: argparse.Namespace) -> None:
@@ -487,7 +471,9 @@ def gradient(where: Path | None, options: argparse.Namespace) -> None:
     optimum = problem.ours(tol=1e-8, **terms).fit(problem.X, problem.y).objective_
     columns = ("", "rounds", "F* - F at the end, / F*", "factor a round", "rounds for a digit", "s")
     shown = table(f"{problem.title}, beta 1, 4 units: F* = {optimum:.6f}", *columns)
-    figure, axes = canvas()
+    figure = Figure(figsize=(9, 4.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
     for name, accelerated in (("plain", False), ("accelerated", True)):
         machine = problem.ours(method="gradient", accelerated=accelerated, max_iter=rounds, tol=1e-9, **terms)
         with warnings.catch_warnings():
