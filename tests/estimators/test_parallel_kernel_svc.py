@@ -515,3 +515,81 @@ def test_what_a_machine_is_cannot_change_while_it_goes_on_but_how_it_is_trained_
     np.testing.assert_allclose(
         machine.objective_, ParallelKernelSVC(C=2.0, gamma=0.5, tol=1e-6).fit(X, y).objective_, rtol=1e-9
     )
+
+
+def test_rows_that_the_caller_changes_afterwards_stay_what_they_were():
+    X, y = blobs(seed=6, n=80, d=2, classes=2)
+    given, weights = X[:50].copy(), np.ones(50)
+    machine = ParallelKernelSVC(gamma=0.5, units=2).fit(given, y[:50], weights)
+    given[:], weights[:] = 7.0, 0.0
+    machine.partial_fit(X[50:], y[50:]).forget(X[:10], y[:10])
+    expected = ParallelKernelSVC(gamma=0.5).fit(X[10:], y[10:])
+    np.testing.assert_allclose(machine.objective_, expected.objective_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("first", [np.asarray, sparse.csr_array])
+def test_dense_rows_may_be_followed_by_sparse_ones_and_the_other_way_round(first):
+    second = sparse.csr_array if first is np.asarray else np.asarray
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(300, 400)) * (generator.random((300, 400)) < 0.008)
+    y = (X.sum(axis=1) > 0).astype(int)
+    machine = ParallelKernelSVC(gamma=0.3, units=2, tol=1e-6).fit(first(X[:200]), y[:200])
+    machine.partial_fit(second(X[200:]), y[200:])
+    expected = ParallelKernelSVC(gamma=0.3, tol=1e-6).fit(X, y)
+    np.testing.assert_allclose(machine.objective_, expected.objective_, rtol=1e-6)
+    np.testing.assert_allclose(machine.decision_function(X), expected.decision_function(X), atol=1e-4)
+
+
+def test_weights_may_be_shares():
+    X, y = blobs(seed=7, n=60, d=2, classes=2)
+    whole = ParallelKernelSVC(gamma=0.5, tol=1e-8).fit(X, y)
+    share = ParallelKernelSVC(gamma=0.5, tol=1e-8, C=60.0).fit(X, y, np.full(60, 1 / 60))
+    np.testing.assert_allclose(share.predict_proba(X), whole.predict_proba(X), atol=1e-6)
+
+
+def test_a_kernel_of_ones_own_is_given_numbers_that_do_not_overflow():
+    X = np.random.default_rng(1).integers(0, 255, (60, 5)).astype(np.uint8)
+    y = X[:, 0] > 127
+    given = ParallelKernelSVC(lambda a, b: a @ b.T / 1e4).fit(X, y)
+    wide = ParallelKernelSVC(lambda a, b: a @ b.T / 1e4).fit(X.astype(float), y)
+    np.testing.assert_allclose(given.decision_function(X), wide.decision_function(X), rtol=1e-9)
+    thin = ParallelKernelSVC(lambda a, b: a @ b.T / 1e4, units=2).fit(sparse.csr_array(X), y)
+    np.testing.assert_allclose(thin.decision_function(sparse.csr_array(X)), wide.decision_function(X), atol=1e-5)
+
+
+def test_rows_that_weigh_nothing_may_be_forgotten_with_the_others_and_not_be_all_that_is_left():
+    X, y = blobs(seed=8, n=40, d=2, classes=2)
+    weights = np.where(np.arange(40) % 4 == 0, 0.0, 1.0)
+    machine = ParallelKernelSVC(gamma=0.5).fit(X, y, weights)
+    with pytest.raises(ms.errors.SubtractionError, match="all the rows"):
+        machine.forget(X[weights > 0], y[weights > 0], weights[weights > 0])
+    machine.forget(X[:20], y[:20], weights[:20])
+    expected = ParallelKernelSVC(gamma=0.5).fit(X[20:], y[20:], weights[20:])
+    np.testing.assert_allclose(machine.objective_, expected.objective_, rtol=1e-6)
+
+
+def test_a_class_that_goes_and_comes_again_leaves_nothing_behind():
+    X, y = blobs(seed=9, n=120, d=2, classes=3)
+    labels = sorted(set(y.tolist()))
+    gone = y == labels[1]
+    terms = {"gamma": 0.5, "beta": 1.0, "tol": 1e-6}
+    machine = ParallelKernelSVC(**terms).fit(X, y).forget(X[gone], y[gone])
+    some = np.flatnonzero(y == labels[0])[:10]
+    machine.forget(X[some], y[some]).partial_fit(X[gone], y[gone])
+    left = np.setdiff1d(np.arange(len(y)), some)
+    np.testing.assert_allclose(
+        machine.objective_, ParallelKernelSVC(**terms).fit(X[left], y[left]).objective_, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("rows", [np.asarray, sparse.csr_array])
+def test_rows_that_were_forgotten_are_nowhere_any_more(rows):
+    X, y = blobs(seed=10, n=300, d=2, classes=2)
+    X = X + 5
+    machine = ParallelKernelSVC(gamma=0.5, units=2).fit(rows(X), y).forget(rows(X[:100]), y[:100])
+    book = machine._training.machine._book
+    kept = book.raw.take(np.arange(len(book.raw)))
+    kept = kept if isinstance(kept, np.ndarray) else kept.toarray()
+    secret = {row.tobytes() for row in X[:100]}
+    assert (kept == 0).all(axis=1).any()
+    assert not any(row.tobytes() in secret for row in kept)

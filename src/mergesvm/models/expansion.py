@@ -72,7 +72,7 @@ class Expansion:
 
     def _add(self, block: Any, out: NDArray[np.float64]) -> None:
         real, lifted = np.dtype(self.precision), self._lifted
-        if not isinstance(block, np.ndarray) and (self._origin is not None or lifted.squares is None):
+        if not isinstance(block, np.ndarray) and lifted.squares is None:
             block = block.toarray()
         elif isinstance(block, np.ndarray) and lifted.squares is not None:
             block = sparse.csr_array(block)

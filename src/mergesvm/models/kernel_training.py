@@ -174,12 +174,12 @@ class KernelTraining:
         self.signature.joined(_agreed_upon(batch, engine), "subtract", "from")
         if engine.collective:
             wanted = [batch if index == engine.rank else None for index in range(count)]
-            found: list[list[list[int]]] = self.machine.units.call("find", each=wanted)
+            found: list[list[list[int] | None]] = self.machine.units.call("find", each=wanted)
             numbers = np.concatenate([_chosen([places], f"rank {u}, row") for u, places in enumerate(found)])
         else:
             found = self.machine.units.call("find", batch)
             numbers = _chosen(found, "Row")
-        if len(numbers) == sum(self.machine.units.call("size")):
+        if len(numbers) == sum(sum(counts.values()) for counts in self.machine.units.call("counts")):
             raise SubtractionError("These are all the rows that there are. Nothing would be left to learn from.")
         with self._changing():
             self.machine.forget(numbers)
@@ -276,11 +276,16 @@ def _agreed(signatures: Sequence[Signature]) -> Signature:
     return agreed
 
 
-def _chosen(found: list[list[list[int]]], what: str) -> NDArray[np.int64]:
-    """For each row wanted, the number of one that is the same, of all that units have found; each is taken once."""
+def _chosen(found: list[list[list[int] | None]], what: str) -> NDArray[np.int64]:
+    """For each row wanted, the number of one that is the same, of all that units have found; each is taken once.
+
+    Rows that weigh nothing are not looked for: they were never learned from.
+    """
     taken: set[int] = set()
     for row, places in enumerate(zip(*found, strict=True)):
-        number = next((number for place in places for number in place if number not in taken), None)
+        if places[0] is None:
+            continue
+        number = next((number for place in places for number in place or () if number not in taken), None)
         if number is None:
             raise SubtractionError(
                 f"{what} {row} is not among the rows that were learned, or not as often: same values, class and "

@@ -163,10 +163,9 @@ def partner(v, own_v, facing, column, own, diagonal, barred):  # type: ignore[no
 def move(alpha, bound, sign, t, d):  # type: ignore[no-untyped-def] # pragma: no cover
     """Change y alpha of a row by d; next to a bound it is on it."""
     new = alpha[t] + sign[t] * d
-    slack = 1e-12 * bound[t]
-    if new < slack:
+    if new < 1e-12 * min(bound[t], alpha[t] + abs(d)):
         new = 0.0
-    elif new > bound[t] - slack:
+    elif new > bound[t] * (1 - 1e-12):
         new = bound[t]
     alpha[t] = new
 

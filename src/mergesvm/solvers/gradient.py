@@ -120,7 +120,7 @@ class GradientLeader:
         self.exchange, self.rounds, self.violation = Exchange(), 0, np.inf
         self.objectives: list[float] = []
         self._strides, self._accelerated = strides, accelerated
-        self._ages, self._before = np.ones(len(standings)), np.array([s.total for s in standings])
+        self._ages = np.ones(len(standings))
         self._live = np.arange(len(standings))
 
     def first(self) -> tuple[Any, ...]:
@@ -133,12 +133,10 @@ class GradientLeader:
 
     def next(self, answers: list[Answer]) -> tuple[Any, ...]:
         """What units are told after what they have answered."""
-        kernels, policy, setting = self._kernels, self._policy, self._setting
+        kernels, policy = self._kernels, self._policy
         for answer in answers:
             if answer.news is not None:
-                rows = answer.news.rows
-                dense = rows.toarray() if setting.dense and not isinstance(rows, np.ndarray) else rows
-                self.book.enter(answer.news, setting.kernel.lift(dense, setting.real, setting.origin))
+                self.book.enter(answer.news, self._setting.lifted(answer.news.rows))
         told = np.array([answer.told for answer in answers])
         high, low = told[:, :, kernels.UP].max(axis=0), told[:, :, kernels.LOW].min(axis=0)
         sums = told.sum(axis=0)
@@ -160,6 +158,8 @@ class GradientLeader:
                 standing.ended = "tolerance"
             elif policy.rounds is not None and self.rounds >= policy.rounds:
                 standing.ended = "rounds"
+            elif all(answer.proposed.firsts[at] == answer.proposed.firsts[at + 1] for answer in answers):
+                standing.ended = "stalled"  # steps are below what numbers can tell apart
         self.objectives.append(float(sum(standing.objective for standing in self.standings)))
         self.rounds += any(not standing.ended for standing in self.standings)
         return self._pass_on(answers)

@@ -53,7 +53,8 @@ class Ground:
             scaled = kernel.gamma == "scale" and variance > 0 and np.isfinite(variance)
             kernel = replace(kernel, gamma=1 / (width * variance) if scaled else 1 / width)
         kernel = kernel.check()
-        dense = sum(about.stored for about in abouts) >= SPARSE * sum(about.cells for about in abouts)
+        stored, cells = sum(about.stored for about in abouts), sum(about.cells for about in abouts)
+        dense = stored >= SPARSE * cells or kernel.kind == "callable"
         sums, weight = np.sum([about.sums for about in abouts], axis=0), sum(about.weight for about in abouts)
         origin = sums / max(weight / width, tiny) if kernel.shifts and dense else None
         reach = float(np.max(units.call("reach", origin)))
@@ -64,7 +65,10 @@ class Ground:
         else:
             rough = (_power(kernel, reach) if kernel.kind == "poly" else reach) > 1e12
         wide = rough or rows <= LITTLE or kernel.kind == "callable"
-        return cls(kernel, np.dtype(precision or ("float64" if wide else "float32")), dense, origin)
+        real = np.dtype(precision or ("float64" if wide else "float32"))
+        if not kernel.bears(reach, real):
+            raise DataError(f"Input X has values too large for the kernel in {real.name}. Rescale the columns.")
+        return cls(kernel, real, dense, origin)
 
 
 def _variance(abouts: list[About]) -> float:

@@ -72,13 +72,14 @@ class Held:
 
     @classmethod
     def of(cls, batch: Batch, first: int) -> Held:
-        """The rows of a batch, numbered from ``first`` on; used where they lie if they are in memory."""
+        """A copy of the rows of a batch, numbered from ``first`` on: they are looked at again when others come or go."""
         pool = Pool.of(batch, Identity())
         members = {
             label: pool.order[pool.bounds[code] : pool.bounds[code + 1]].astype(np.int64)
             for code, label in enumerate(batch.labels.classes)
         }
-        return cls(pool.matrix, first + np.arange(pool.matrix.shape[0]), batch.weights, members)
+        weights = None if batch.weights is None else batch.weights.copy()
+        return cls(pool.matrix.copy(), first + np.arange(pool.matrix.shape[0]), weights, members)
 
     def __len__(self) -> int:
         length: int = self.matrix.shape[0]
@@ -175,9 +176,12 @@ class Held:
             most = float(np.maximum(most, squares.max(initial=0.0)))  # which lets NaN pass
         return most
 
-    def find(self, other: Held) -> list[list[int]]:
-        """For each row of another set, the numbers of the rows here that are the same, of the same class and weight."""
-        found: list[list[int]] = [[] for _ in range(len(other))]
+    def find(self, other: Held) -> list[list[int] | None]:
+        """For each row of another set, the numbers of the rows here that are the same, of the same class and weight.
+
+        None for rows that weigh nothing, and so are of no class.
+        """
+        found: list[list[int] | None] = [None] * len(other)
         for label, wanted in other.members.items():
             here = self.members.get(label, np.zeros(0, np.int64))
             places: dict[bytes, list[int]] = {}

@@ -15,9 +15,6 @@ from mergesvm.errors import DataError, ParameterError
 
 KERNELS = ("rbf", "linear", "poly")
 
-BLOCK_VALUES = 1 << 20
-"""Kernel values are computed so many at a time where they are not kept."""
-
 
 @dataclass(frozen=True)
 class Kernel:
@@ -80,7 +77,8 @@ class Kernel:
         the other side, so that the product is the exponent already.
         """
         if self.kind == "callable":
-            return Lifted(rows.copy())
+            # Functions are given what they would be given in numpy: numbers that do not overflow, and zeros, too.
+            return Lifted(np.array(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64))
         if sparse.issparse(rows):
             matrix = rows.astype(real)
             squares = np.asarray(matrix.multiply(matrix).sum(axis=1), dtype=real).ravel()

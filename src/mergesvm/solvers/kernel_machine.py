@@ -26,6 +26,8 @@ from mergesvm.solvers.weighting import given_weights, side_weights
 FEW, EXACT = 200, 1e-6
 """With so few rows in all, problems are solved to this share of the tolerance: it costs nothing."""
 
+TINY = float(np.finfo(np.float64).tiny)
+
 WHOLE = 3
 """Problems of so many times as many rows as the working set has are solved at one go, where there is one unit."""
 
@@ -91,14 +93,14 @@ class KernelMachine:
                 break
         # What was told last may have moved rows: all units follow before it is concluded.
         self.units.call("follow", order[0])
-        self._standings |= dict(zip(setting.pairs, standings, strict=True))
+        self._standings = dict(zip(setting.pairs, standings, strict=True))
         return self._conclude(setting, counts, leader)
 
     def _leader(self, setting: Setting, standings: list[Standing]) -> tuple[Any, str, tuple[Any, ...]]:
         terms, count = self.terms, len(self.units)
         policy = Policy(
             self.penalty,
-            terms.tolerance * (EXACT if sum(self._rows.values()) <= FEW and not terms.gap else 1.0),
+            terms.tolerance * (EXACT if self._exactly else 1.0),
             terms.gap,
             kept=terms.size,
             support=terms.method == "active-set",
@@ -116,6 +118,10 @@ class KernelMachine:
         strides = reach / np.maximum(bounds, np.finfo(np.float64).tiny)
         climber = GradientLeader(setting, policy, self._book, standings, strides, terms.accelerated)
         return climber, "climb", climber.first()
+
+    @property
+    def _exactly(self) -> bool:
+        return sum(self._rows.values()) <= FEW and not self.terms.gap and self.terms.method != "gradient"
 
     def _set(self, counts: dict[Label, int]) -> Setting:
         terms, classes = self.terms, sorted(counts)
@@ -189,7 +195,7 @@ class KernelMachine:
         coefs = _gathered([answer.coefs for answer in answers])
         spans = [coefs.span(p) for p in range(len(coefs))]
         assert coefs.values is not None
-        self._coefs |= {
+        self._coefs = {
             pair: (coefs.keys[span], coefs.values[span]) for pair, span in zip(setting.pairs, spans, strict=True)
         }
         finite = violations[np.isfinite(violations)]
@@ -223,6 +229,7 @@ class KernelMachine:
         self.units.call("follow", order)
         self.units.call("rest")
         self.units.call("remove", numbers)
+        self.engine.once(lambda: self._book.blank(numbers))
 
     def _withdrawal(self, setting: Setting, numbers: NDArray[np.int64]) -> Order:
         """Steps that bring y alpha of rows that go to zero, and that of others with them where its sum has to be 0."""
@@ -251,14 +258,15 @@ class KernelMachine:
         """
         moved, keys, values = [], [], []
         for p, pair in enumerate(setting.pairs):
-            share = float((setting.bounds[p] / self._bounds.get(pair, setting.bounds[p])).min())
-            self._bounds[pair] = setting.bounds[p]
+            before = self._bounds.get(pair, setting.bounds[p])
+            share = float(np.divide(setting.bounds[p], before, out=np.ones(2), where=before > 0).min())
             held, coefs = self._coefs.get(pair, (NONE, np.zeros(0)))
             if share < 1 and len(held):
                 moved.append(p)
                 keys.append(self._book.ids(held))
                 values.append((share - 1) * coefs)
                 self._coefs[pair] = held, share * coefs
+        self._bounds = dict(zip(setting.pairs, setting.bounds, strict=True))
         return _moves(np.array(moved, np.int64), keys, values)
 
 
@@ -274,10 +282,10 @@ def _moments(parts: list[NDArray[np.float64]], intercepts: NDArray[np.float64]) 
     for part in parts:
         count, mean, scatter = part[:, :, 0], part[:, :, 1], part[:, :, 2]
         total = counts + count
-        share, apart = count / np.maximum(total, 1), mean - means
+        share, apart = count / np.maximum(total, TINY), mean - means
         means, scatters = means + apart * share, scatters + scatter + apart**2 * counts * share
         counts = total
-    return SideMoments(means + intercepts[:, None], scatters.sum(axis=1) / np.maximum(counts.sum(axis=1), 1), counts)
+    return SideMoments(means + intercepts[:, None], scatters.sum(axis=1) / np.maximum(counts.sum(axis=1), TINY), counts)
 
 
 def _gathered(parts: list[Lists]) -> Lists:

@@ -128,6 +128,14 @@ class Book:
         self.used += len(fresh)
         return self.packet(fresh)
 
+    def blank(self, numbers: NDArray[np.int64]) -> None:
+        """Blot out rows that are gone."""
+        known = numbers[numbers < len(self._places)]
+        places = self._places[known]
+        places = places[places >= 0]
+        self.raw.blank(places)
+        self.lifted.blank(places)
+
     def packet(self, numbers: NDArray[np.int64]) -> Packet:
         """Rows as they were given."""
         places = self.places(numbers)
@@ -202,12 +210,9 @@ class Leader:
         return order
 
     def _enter(self, answers: list[Answer]) -> None:
-        setting = self._setting
         for answer in answers:
             if answer.news is not None:
-                rows = answer.news.rows
-                dense = rows.toarray() if setting.dense and not isinstance(rows, np.ndarray) else rows
-                self.book.enter(answer.news, setting.kernel.lift(dense, setting.real, setting.origin))
+                self.book.enter(answer.news, self._setting.lifted(answer.news.rows))
 
     def _judge(
         self, answers: list[Answer], asleep: bool

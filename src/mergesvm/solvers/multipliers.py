@@ -207,8 +207,9 @@ class Multipliers:
         problems, ids, values = np.repeat(moved, np.diff(steps.firsts)), steps.keys, steps.values
         mine = np.flatnonzero(self._own_rows[ids] >= 0)
         at, side = self._flat(problems[mine], ids[mine])
-        new, bound = self.alpha[at] + np.where(side > 0, values[mine], -values[mine]), self.bound[at]
-        new[new < NEXT_TO * bound] = 0
+        old, bound = self.alpha[at], self.bound[at]
+        new = old + np.where(side > 0, values[mine], -values[mine])
+        new[new < NEXT_TO * np.minimum(bound, old + np.abs(values[mine]))] = 0
         self.alpha[at] = np.where(new > bound * (1 - NEXT_TO), bound, new)
         pairs = self.pairs[problems]
         for code, columns in enumerate(self._columns):
@@ -219,7 +220,7 @@ class Multipliers:
             if columns.awake:
                 self._add(code, *moves)
                 self._worked[code] += len(touched) * columns.awake
-            if self._sleeping:
+            if columns.awake < len(columns.rows):
                 self._log.append((code, *moves))
 
     def sleep(self, order: Order) -> None:
@@ -360,8 +361,11 @@ class Multipliers:
         """The same for one problem, with kernels that are not compiled."""
         if not len(flat):
             return flat
+        flat = np.sort(flat)
         side = (flat >= self._starts[p, 1]).astype(np.int64)
-        rows = self._lifted.take(self._offsets[self.pairs[p, side]] + flat - self._starts[p, side])
+        one, other = (self._columns[code].rows for code in self.pairs[p])
+        first, second = flat[side == 0] - self._starts[p, 0], flat[side == 1] - self._starts[p, 1]
+        rows = one.take(first).joined(other.take(second))
         K = np.empty((len(flat), len(flat)), dtype=self._setting.real)
         self._setting.kernel.fill(self._setting.kernel.turn(rows), rows, K)
         y = 2.0 * side - 1.0

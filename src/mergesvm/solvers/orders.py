@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mergesvm.data.labels import Label
-from mergesvm.solvers.kernel import Kernel
+from mergesvm.solvers.kernel import Kernel, Lifted
 
 Pair = tuple[Label, Label]
 """The classes that a problem tells apart: the negative, and the positive one."""
@@ -54,6 +55,14 @@ class Setting:
     noise: float
     sifts: bool
     memory: int
+
+    def lifted(self, rows: Any) -> Lifted:
+        """Rows as they are multiplied."""
+        if sparse.issparse(rows) and self.dense:
+            rows = rows.toarray()
+        elif isinstance(rows, np.ndarray) and not self.dense:
+            rows = sparse.csr_array(rows)
+        return self.kernel.lift(rows, self.real, self.origin)
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,18 @@ class Stack:
             last = self._parts.pop()
             self._parts[-1] = _joined([self._parts[-1], last])
 
+    def blank(self, places: NDArray[np.int64]) -> None:
+        """Put zeros into rows that are not to be kept."""
+        start = 0
+        for part in self._parts:
+            inside = places[(places >= start) & (places < start + part.shape[0])] - start
+            if isinstance(part, np.ndarray):
+                part[inside] = 0
+            else:
+                for row in inside.tolist():
+                    part.data[part.indptr[row] : part.indptr[row + 1]] = 0
+            start += part.shape[0]
+
     def take(self, places: NDArray[np.int64]) -> Any:
         """Rows at some places, in the order of the places."""
         starts = np.cumsum([0, *(part.shape[0] for part in self._parts)])
@@ -58,9 +70,9 @@ class Stack:
 
 
 def _joined(parts: list[Any]) -> Any:
-    if isinstance(parts[0], np.ndarray):
+    if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(parts)
-    return sparse.vstack(parts, format="csr")
+    return sparse.vstack([sparse.csr_array(part) for part in parts], format="csr")
 
 
 class Known:
@@ -77,6 +89,11 @@ class Known:
         self._rows.append(lifted.matrix)
         if lifted.squares is not None:
             self._squares.append(lifted.squares)
+
+    def blank(self, places: NDArray[np.int64]) -> None:
+        """Put zeros into rows that are not to be kept."""
+        self._rows.blank(places)
+        self._squares.blank(places)
 
     def take(self, places: NDArray[np.int64]) -> Lifted:
         """Rows at some places."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from mergesvm.data import Batch
 from mergesvm.data.labels import Label
@@ -78,12 +77,13 @@ class Unit:
             self._sent = np.append(self._sent, np.zeros(len(self._coming), dtype=bool))
             self._coming = None
 
-    def find(self, wanted: Batch | None) -> list[list[int]]:
+    def find(self, wanted: Batch | None) -> list[list[int] | None]:
         """The numbers of the rows that are the same as each of those wanted."""
         return [] if wanted is None else self._held.find(Held.of(wanted, 0))
 
     def remove(self, numbers: NDArray[np.int64]) -> None:
-        """Let rows go. None of them is in use any more."""
+        """Let rows go, wherever they are. None of them is in use any more."""
+        self._known.blank(np.flatnonzero(np.isin(self._known_numbers, numbers)))
         gone = np.isin(self._held.numbers, numbers)
         for (pair, label), arrays in list(self._past.items()):
             stay = ~gone[self._held.members.get(label, np.zeros(0, np.int64))[: len(arrays[0])]]
@@ -122,7 +122,7 @@ class Unit:
     def rest(self) -> None:
         """Keep alpha and the scores, and let go of all else."""
         self._at_work.wake()
-        self._past |= self._at_work.past()
+        self._past = self._at_work.past()
         self._work = None
 
     @property
@@ -131,10 +131,7 @@ class Unit:
         return self._work
 
     def _lift(self, rows: Any) -> Lifted:
-        setting = self._setting
-        if sparse.issparse(rows) and setting.dense:
-            rows = rows.toarray()
-        return setting.kernel.lift(rows, setting.real, setting.origin)
+        return self._setting.lifted(rows)
 
     def _meet(self, packet: Packet) -> None:
         """Get to know rows that have come into use."""
