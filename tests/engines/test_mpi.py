@@ -36,7 +36,7 @@ def test_learning(ranks, tmp_path):
     holds(run_ranks(ranks, PROGRAMS / "learning.py", tmp_path), ranks)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_a_kernel_machine(ranks):
     holds(run_ranks(ranks, PROGRAMS / "kernel.py"), ranks)
 

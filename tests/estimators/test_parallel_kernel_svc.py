@@ -20,7 +20,7 @@ from mergesvm import ParallelKernelSVC
 from reference import blobs
 
 
-@parametrize_with_checks([ParallelKernelSVC(), ParallelKernelSVC(units=3), ParallelKernelSVC(beta=1.0)])
+@parametrize_with_checks([ParallelKernelSVC(), ParallelKernelSVC(beta=1.0, units=3)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)

@@ -72,7 +72,7 @@ class Held:
 
     @classmethod
     def of(cls, batch: Batch, first: int) -> Held:
-        """A copy of the rows of a batch, numbered from ``first`` on: they are looked at again when others come or go."""
+        """A copy of the rows of a batch, numbered from ``first`` on: they are needed again when others come or go."""
         pool = Pool.of(batch, Identity())
         members = {
             label: pool.order[pool.bounds[code] : pool.bounds[code + 1]].astype(np.int64)
