@@ -48,6 +48,8 @@ from mergesvm.files import container
 from mergesvm.files.container import read_container, read_kind
 from mergesvm.knowledge.provenance import Origin
 
+pytestmark = pytest.mark.xdist_group("corruption")  # what all of them need takes half a minute: once, not twice
+
 MUTATIONS = int(os.environ.get("MERGESVM_MUTATIONS", "150"))
 CUTS = 50 if MUTATIONS < 10_000 else 1 << 20
 WORKERS = 2
