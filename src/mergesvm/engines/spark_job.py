@@ -190,5 +190,10 @@ def _reports() -> Any:
 def _told(error: Exception) -> EngineError:
     """What Spark says of work that it has given up, without its stack."""
     java = getattr(error, "java_exception", None)
-    said = str(error if java is None else java.getMessage()).strip()
-    return EngineError(f"Spark has not finished: {said.splitlines()[0] if said else type(error).__name__}")
+    said = str(error if java is None else java.getMessage()).strip() or type(error).__name__
+    first, *lines = said.splitlines()
+    if "Python worker" in first and lines:  # then what is wrong is the end of a stack of Python
+        first = next((line for line in reversed(lines) if line[:1].strip() and not line.startswith("SQLSTATE")), first)
+    lacking = "No module named" in first
+    cure = " The workers' Python is another: set PYSPARK_PYTHON to one that has it, and then start the session."
+    return EngineError(f"Spark has not finished: {first}{'.' + cure if lacking else ''}")

@@ -55,7 +55,10 @@ def plain_files(table: Any) -> tuple[list[str], Any] | None:
         if schema is None or relation is None or not _is_plain(relation, table.sparkSession):
             return None
         files = [_local(address) for address in relation.location().inputFiles()]
-        files = [path for path in files if path.stat().st_size]  # as Spark does
+        sizes = [path.stat().st_size for path in files]
+        if sum(sizes) != relation.location().sizeInBytes():  # they have changed since Spark has listed them
+            return None
+        files = [path for path, size in zip(files, sizes, strict=True) if size]  # as Spark does
         if not files or any(path.name[0] in "._" for path in files):
             return None
         with opened(str(files[0])) as first:

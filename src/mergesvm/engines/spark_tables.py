@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from inspect import signature
 from typing import Any
 
 from mergesvm.errors import DataError, ParameterError
@@ -87,8 +88,10 @@ def arrow_type(kind: Any) -> Any:
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_type
 
+    # Which zone does not matter, for times are not learned from; but pyspark 4.3 fails where it is told none.
+    zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
     try:
-        return to_arrow_type(kind)
+        return to_arrow_type(kind, **zone)
     except PySparkException:
         return pa.binary()
 

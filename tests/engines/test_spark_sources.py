@@ -1,0 +1,224 @@
+"""Tables of a catalog, of a database and of files that have changed, each as the rows that are in it."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import shutil
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import mergesvm as ms
+import samples
+from engine_laws import assert_same
+from mergesvm.engines import Spark
+from mergesvm.engines.spark_files import Runs
+from mergesvm.errors import DataError, EngineError
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+X, Y = samples.rows(120, 2)
+DAY = np.arange(120) % 3
+NAMES = ["x0", "x1"]
+EVERY = np.full(120, True)
+
+
+@pytest.fixture(scope="module")
+def engine(spark_session):
+    return Spark(spark_session)
+
+
+@pytest.fixture(scope="module")
+def session(spark_session, tmp_path_factory):
+    """A session with a database of its own, in which the rows are a table ``given`` of two files."""
+    folder = tmp_path_factory.mktemp("warehouse")
+    spark_session.sql(f"create database shop location '{folder}'")
+    spark_session.sql("use shop")
+    rows = [(*row, int(label), int(day)) for row, label, day in zip(X.tolist(), Y, DAY, strict=True)]
+    table = spark_session.createDataFrame(rows, "x0 double, x1 double, y long, day int")
+    table.repartition(2, "day").write.saveAsTable("given")
+    yield spark_session
+    spark_session.sql("use default")
+    spark_session.sql("drop database shop cascade")
+
+
+def saved(session, name, how):
+    """The rows as a table that is written in another way."""
+    how(session.table("given").write).saveAsTable(name)
+    return session.table(name)
+
+
+def is_read_from_files(engine, table):
+    return isinstance(engine.partitions(engine.narrowed(table, [*NAMES, "y"])), Runs)
+
+
+def assert_rows(engine, table, kept=EVERY):
+    assert_same(engine.learn(table, label="y", features=NAMES), ms.learn(X[kept], Y[kept], feature_names=NAMES))
+
+
+PLAIN = {
+    "saved": (lambda session: session.table("given"), EVERY),
+    "queried": (lambda session: session.sql("select y, x1, x0 from given"), EVERY),
+}
+
+OTHER = {
+    "filtered": (lambda session: session.sql("select * from given where x0 > 0"), X[:, 0] > 0),
+    "aliased": (lambda session: session.sql("select X0 as x0, X1 as x1, Y as y from given"), EVERY),
+    "a view": (
+        lambda session: (
+            session.sql("create view some as select x0, x1, y from given where x1 < 0") and session.table("some")
+        ),
+        X[:, 1] < 0,
+    ),
+    "partitioned": (lambda session: saved(session, "days", lambda write: write.partitionBy("day")), EVERY),
+    "one partition": (lambda session: session.sql("select * from days where day = 2"), DAY == 2),
+    "a dropped partition": (
+        lambda session: session.sql("alter table days drop partition (day = 1)") and session.table("days"),
+        DAY != 1,
+    ),
+    "bucketed": (lambda session: saved(session, "buckets", lambda write: write.bucketBy(2, "day")), EVERY),
+    "orc": (lambda session: saved(session, "columns", lambda write: write.format("orc")), EVERY),
+}
+
+
+@pytest.mark.parametrize("case", [*PLAIN, *OTHER])
+def test_a_table_of_the_catalog_is_its_rows(engine, session, case):
+    build, kept = (PLAIN | OTHER)[case]
+    table = build(session)
+    assert is_read_from_files(engine, table) == (case in PLAIN)
+    assert_rows(engine, table, kept)
+
+
+def test_a_swap_of_names_in_a_view_is_a_swap(engine, session):
+    table = session.sql("select x1 as x0, x0 as x1, y from given")
+    assert not is_read_from_files(engine, table)
+    assert_same(engine.learn(table, label="y", features=NAMES), ms.learn(X[:, ::-1], Y, feature_names=NAMES))
+
+
+def test_names_in_other_letters_are_those_of_the_table(engine, session):
+    table = session.table("given").select("X0", "x1", "Y")
+    assert_same(engine.learn(table, label="Y"), ms.learn(X, Y, feature_names=["X0", "x1"]))
+    files = session.table("given").inputFiles()
+    session.sql(f"create table letters (X0 double, x1 double, Y long) using parquet location '{files[0]}'")
+    rows = np.array(session.table("letters").collect())
+    assert not isinstance(engine.partitions(session.table("letters")), Runs)
+    found = engine.learn(session.table("letters"), label="Y")
+    assert_same(found, ms.learn(rows[:, :2], rows[:, 2].astype(int), feature_names=["X0", "x1"]))
+
+
+def test_columns_that_were_added_later_are_empty_or_as_declared_before(engine, session):
+    session.sql("create table grown (x0 double, y long) using parquet")
+    session.sql("insert into grown values (1.0, 0), (2.0, 1)")
+    session.sql("alter table grown add columns (x1 double)")
+    session.sql("insert into grown values (3.0, 1, 5.0), (4.0, 0, 6.0)")
+    table = session.table("grown")
+    found = engine.learn(table, label="y", features=NAMES, missing="drop")
+    assert_same(found, ms.learn(np.array([[3.0, 5.0], [4.0, 6.0]]), [1, 0], feature_names=NAMES))
+    with pytest.raises(DataError, match="column 'x1'"):
+        engine.learn(table, label="y", features=NAMES)
+    session.sql("alter table grown add columns (x2 double default 7.0)")
+    session.sql("insert into grown values (8.0, 1, 9.0, 10.0)")
+    table = session.table("grown")
+    found = engine.learn(table, label="y", features=["x0", "x2"])
+    rows = np.array([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0], [4.0, 7.0], [8.0, 10.0]])
+    assert_same(found, ms.learn(rows, [0, 1, 1, 0, 1], feature_names=["x0", "x2"]))
+
+
+def test_rows_that_a_table_gains_and_loses_are_gained_and_lost(engine, session):
+    table = saved(session, "goods", lambda write: write.format("parquet"))
+    assert is_read_from_files(engine, table)
+    session.sql("insert into goods select * from given where day = 0")
+    twice = np.concatenate([np.arange(120), np.flatnonzero(DAY == 0)])
+    for other in (table, session.table("goods")):
+        assert_rows(engine, other, twice)
+    session.sql("insert overwrite goods select * from given where day = 1")
+    assert_rows(engine, session.table("goods"), DAY == 1)
+    with pytest.raises((DataError, EngineError), match="part-"):  # as for Spark, the files of this one are gone
+        engine.learn(table, label="y", features=NAMES)
+
+
+def test_files_that_change_behind_a_table_are_left_to_spark(engine, session, tmp_path):
+    pq.write_table(samples.table(X[:50], Y[:50]), tmp_path / "a.parquet")
+    table = session.read.parquet(str(tmp_path))
+    assert is_read_from_files(engine, table)
+    shutil.copy(tmp_path / "a.parquet", tmp_path / "b.parquet")  # which the table has not listed
+    assert_rows(engine, table, slice(0, 50))
+    pq.write_table(samples.table(X, Y), tmp_path / "a.parquet")
+    assert not is_read_from_files(engine, table)
+    assert is_read_from_files(engine, session.read.parquet(str(tmp_path)))
+
+
+def test_a_query_of_a_database_is_its_rows(engine, session, tmp_path):
+    session.sparkContext._jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
+    address = "jdbc:derby:memory:shop;create=true"
+    units = (100 * X[:, 1]).astype(int)
+    words = np.array(["no", "yes", "perhaps"])[Y]
+    columns = (range(120), [Decimal(str(value)) for value in X[:, 0]], X[:, 1], units, Y, words)
+    rows = [
+        (one, two, float(three), int(four), int(five), str(six))
+        for one, two, three, four, five, six in zip(*columns, strict=True)
+    ]
+    given = session.createDataFrame(
+        rows, "id int, price decimal(10, 3), size double, units short, y short, name string"
+    )
+    given.coalesce(1).write.option("createTableColumnTypes", "name varchar(20), units smallint").jdbc(address, "goods")
+    table = session.read.jdbc(address, "goods", column="id", lowerBound=0, upperBound=120, numPartitions=3)
+    assert len(engine.partitions(table)) == 3
+    assert dict(table.dtypes)["price"] == "decimal(10,3)"
+    features = ["price", "size", "units"]
+    stacked = np.column_stack([X, units])
+    assert_same(engine.learn(table, label="y", features=features), ms.learn(stacked, Y, feature_names=features))
+    found = engine.learn(table.where("size > 0"), label="name", features=["price"])
+    kept = X[:, 1] > 0
+    assert_same(found, ms.learn(X[kept, :1], words[kept], feature_names=["price"]))
+    table = session.read.jdbc(address, '(select "price" as price, "y" as y from goods where "size" < 0) as few')
+    assert_same(engine.learn(table, label="Y"), ms.learn(X[~kept, :1], Y[~kept], feature_names=["PRICE"]))
+
+
+@pytest.mark.parametrize("kept", ["in memory", "in files"])
+def test_columns_of_every_type_are_learned_or_refused_by_name(engine, session, tmp_path, kept):
+    moment = datetime.datetime(2020, 1, 1, 12)
+    row = (Decimal("1.25"), Decimal("12345678901.5"), 3, -4, 1.5, True, moment.date(), moment, "a", [moment])
+    table = session.createDataFrame(
+        [(*row, index % 2) for index in range(4)],
+        "price decimal(8, 2), large decimal(30, 4), small short, tiny byte, single float, truth boolean, day date, "
+        "time timestamp, name string, times array<timestamp>, y byte",
+    ).coalesce(1)
+    numbers = table.columns[:6]
+    if kept == "in files":
+        table.write.parquet(str(tmp_path / "types"))
+        table = session.read.parquet(str(tmp_path / "types"))
+    assert isinstance(engine.partitions(engine.narrowed(table, [*numbers, "y"])), Runs) == (kept == "in files")
+    found = engine.learn(table, label="y", features=numbers)
+    assert_same(found, ms.learn(np.array([row[:6]] * 4, float), [0, 1, 0, 1], feature_names=numbers))
+    for name, kind in {"day": "date32", "time": "timestamp", "times": "list", "name": "text"}.items():
+        with pytest.raises(DataError, match=f"column '{name}' is (of type )?{kind}"):
+            engine.learn(table, label="y", features=[name])
+    with pytest.raises(DataError, match="label column 'time' is of type timestamp"):
+        engine.learn(table, label="time", features=["tiny"])
+    with pytest.raises(DataError, match=r"Unknown label type.*1\.25"):
+        engine.learn(table, label="price", features=["tiny"])
+
+
+def test_dots_in_the_names_of_columns_of_files_are_names(engine, session, tmp_path):
+    inner = pa.array([{"b": value} for value in X[:, 0]])
+    pq.write_table(pa.table({"a": X[:, 0], "a.b": X[:, 1], "y": Y}), tmp_path / "names.parquet")
+    pq.write_table(pa.table({"a": inner, "y": Y}), tmp_path / "inner.parquet")
+    table = session.read.parquet(str(tmp_path / "names.parquet"))
+    assert isinstance(engine.partitions(table), Runs)
+    assert_same(engine.learn(table, label="y"), ms.learn(X, Y, feature_names=["a", "a.b"]))
+    table = session.read.parquet(str(tmp_path / "inner.parquet")).select("a.b", "y")
+    assert_same(engine.learn(table, label="y"), ms.learn(X[:, :1], Y, feature_names=["b"]))
+
+
+def test_a_package_that_workers_lack_is_told_of_with_the_cure(engine):
+    class Elsewhere:
+        def __reduce__(self):
+            return importlib.import_module, ("only_on_the_driver",)
+
+    with pytest.raises(EngineError, match=r"No module named 'only_on_the_driver'\. .*PYSPARK_PYTHON"):
+        engine.map(lambda task, _: task, [1], given=(Elsewhere(),))
