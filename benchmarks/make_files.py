@@ -17,6 +17,7 @@ from sklearn.datasets import dump_svmlight_file
 from datasets import a9a
 
 WIDTH = 28
+NOISE = 4
 GROUP_ROWS = 262_144
 HELD_OUT_ROWS = 200_000
 SPARSE_WIDTH, STORED = 200, 20
@@ -36,13 +37,18 @@ def once(path: Path, write: Callable[[Path], object]) -> Path:
     return path
 
 
+def narrow_weights():
+    """What the classes of narrow rows depend on; the noise beside it is NOISE times a standard normal number."""
+    return np.random.default_rng(0).normal(size=WIDTH).astype(np.float32)
+
+
 def narrow_block(number: int, rows: int):
     """Two overlapping classes, as in datasets.five_million; a block is the same whatever the size of the file."""
-    weights = np.random.default_rng(0).normal(size=WIDTH).astype(np.float32)
+    weights = narrow_weights()
     generator = np.random.default_rng([1, number])
     X = generator.standard_normal((rows, WIDTH), dtype=np.float32)
     noise = generator.standard_normal(rows, dtype=np.float32)
-    return X, (X @ weights + 4 * noise > 0).astype(np.int8)
+    return X, (X @ weights + NOISE * noise > 0).astype(np.int8)
 
 
 def narrow_batches(rows: int) -> Iterator[pa.RecordBatch]:
