@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from mergesvm.engines import Threads
 from mergesvm.errors import KnowledgeError, ParameterError
-from mergesvm.knowledge import Knowledge
+from mergesvm.knowledge import Folds, Knowledge
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.model import Domain
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.votes import TIE_RULES
-from mergesvm.solvers import class_moments, one_vs_one, one_vs_rest, side_moments, solve_problems
+from mergesvm.solvers import (
+    Problems,
+    Solution,
+    class_moments,
+    one_vs_one,
+    one_vs_rest,
+    side_moments,
+    solve_problems,
+)
 from mergesvm.solvers.factor import small_blas
 from mergesvm.solvers.soundness import check_sound
 from mergesvm.solvers.weighting import check_scheme, known_weights
@@ -23,7 +32,7 @@ SMALLEST_C = 1e-300
 
 
 def solve(
-    knowledge: Knowledge,
+    knowledge: Knowledge | Folds,
     C: float = 1.0,
     class_weight: Mapping[Any, float] | str | None = None,
     multiclass: str = "ovr",
@@ -37,7 +46,7 @@ def solve(
 
     Parameters
     ----------
-    knowledge : Knowledge
+    knowledge : Knowledge or Folds
     C : float
         Weight of the errors against that of the coefficients. Larger follows the data more closely.
     class_weight : {None, "inverse", "complement", "balanced"} or mapping of class to weight
@@ -61,41 +70,77 @@ def solve(
     >>> ms.solve(k, C=100.0).coef_.round(2), ms.solve(k, C=0.01).coef_.round(2)
     (array([[-0.79]]), array([[-0.04]]))
     """
+    knowledge = solvable(knowledge)
+    check_terms(C, class_weight, multiclass, ties)
+    terms = SolveTerms(float(C), class_weight, multiclass, bool(standardize), bool(penalize_intercept), ties)
+    with small_blas(knowledge.width):
+        check_sound(knowledge)
+        problems = terms.problems(knowledge)
+        solution = solve_problems(
+            knowledge,
+            problems,
+            terms.C,
+            standardize=terms.standardize,
+            penalize_intercept=terms.penalize_intercept,
+            engine=Threads(n_jobs),
+        )
+        return terms.model(knowledge, problems, solution)
+
+
+@dataclass(frozen=True)
+class SolveTerms:
+    """The terms on which knowledge is solved; see :func:`solve`."""
+
+    C: float = 1.0
+    class_weight: Any = None
+    multiclass: str = "ovr"
+    standardize: bool = False
+    penalize_intercept: bool = True
+    ties: str = "recount"
+
+    def given(self) -> dict[str, Any]:
+        """The terms as :func:`solve` takes them."""
+        return asdict(self) | {"class_weight": self.class_weight}
+
+    def in_pairs(self, n_classes: int) -> bool:
+        """Whether each pair of classes has a plane. Two classes are one pair, and one against the rest."""
+        return self.multiclass == "ovo" and n_classes > 2
+
+    def problems(self, knowledge: Knowledge) -> Problems:
+        """The binary problems into which that of many classes falls."""
+        in_pairs = self.in_pairs(len(knowledge.labels))
+        return (one_vs_one if in_pairs else one_vs_rest)(knowledge, self.class_weight)
+
+    def model(self, knowledge: Knowledge, problems: Problems, solution: Solution) -> LinearModel | PairwiseModel:
+        """The model of these planes."""
+        domain = Domain.of(
+            knowledge,
+            C=self.C,
+            class_weight=known_weights(self.class_weight, knowledge.labels),
+            multiclass=self.multiclass,
+            standardize=self.standardize,
+            penalize_intercept=self.penalize_intercept,
+        )
+        if self.in_pairs(len(knowledge.labels)):
+            return PairwiseModel(domain, solution, side_moments(knowledge, problems, solution), self.ties)
+        if len(knowledge.labels) > 2:
+            return LinearModel(domain, solution, class_moments(knowledge, solution))
+        return LinearModel(domain, solution, side_moments(knowledge, problems, solution))
+
+
+def solvable(knowledge: Any) -> Knowledge:
+    """Knowledge of some rows; of folds the whole."""
+    if isinstance(knowledge, Folds):
+        knowledge = knowledge.total
     if not isinstance(knowledge, Knowledge):
         kind = type(knowledge).__name__
         raise TypeError(f"Only knowledge can be solved, not {kind}. A fitted estimator has it as knowledge_.")
-    check_terms(C, class_weight, multiclass, ties)
     if not knowledge.labels:
         raise KnowledgeError(
             "There is nothing to solve: the knowledge is of no rows, or of rows of weight zero only. "
             "Learn or merge some first."
         )
-    with small_blas(knowledge.width):
-        check_sound(knowledge)
-        # Two classes are one pair, and one against the rest.
-        in_pairs = multiclass == "ovo" and len(knowledge.labels) > 2
-        problems = (one_vs_one if in_pairs else one_vs_rest)(knowledge, class_weight)
-        solution = solve_problems(
-            knowledge,
-            problems,
-            float(C),
-            standardize=standardize,
-            penalize_intercept=penalize_intercept,
-            engine=Threads(n_jobs),
-        )
-        domain = Domain.of(
-            knowledge,
-            C=float(C),
-            class_weight=known_weights(class_weight, knowledge.labels),
-            multiclass=multiclass,
-            standardize=bool(standardize),
-            penalize_intercept=bool(penalize_intercept),
-        )
-        if in_pairs:
-            return PairwiseModel(domain, solution, side_moments(knowledge, problems, solution), ties)
-        if len(knowledge.labels) > 2:
-            return LinearModel(domain, solution, class_moments(knowledge, solution))
-        return LinearModel(domain, solution, side_moments(knowledge, problems, solution))
+    return knowledge
 
 
 def check_terms(C: Any, class_weight: Any, multiclass: Any, ties: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ WIDE = 2048
 
 COARSE = 2.0**-30
 """More rounding than this is that of float32."""
+
+Noise = TypeVar("Noise", float, NDArray[np.float64])
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -37,13 +40,18 @@ def factorise(matrix: NDArray[np.float64], noise: float = 0.0) -> tuple[Solve, s
     >>> name, solve(np.array([1.0, 1.0]))
     ('cholesky', array([0.5 , 0.25]))
     """
-    tolerance = 8 * max(len(matrix), 16) * EPSILON + noise
+    tolerance = cholesky_tolerance(len(matrix), noise)
     lower = trusted_cholesky(matrix, tolerance)
     if lower is not None:
         return by_triangles(lower), "cholesky"
     if noise > COARSE:
         return _with_ridge(matrix, tolerance), "ridge"
     return _by_eigenvectors(matrix, tolerance), "eigh"
+
+
+def cholesky_tolerance(width: int, noise: Noise) -> Noise:
+    """The least share of a feature that has to be left unexplained by others, for Cholesky to be trusted."""
+    return 8 * max(width, 16) * EPSILON + noise
 
 
 def trusted_cholesky(matrix: NDArray[np.float64], tolerance: float) -> NDArray[np.float64] | None:
