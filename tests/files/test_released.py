@@ -100,3 +100,31 @@ def test_kernel_models_of_sparse_rows_are_read(number):
     scores = polynomial_kernel(rows, expected, 2, 0.5, 1.0) @ model.dual_coef_[0] + model.intercept_
     np.testing.assert_allclose(model.decision_function(rows), scores, rtol=1e-4)
     assert model.predict(rows).tolist() == np.where(scores > 0, 2, 1).tolist()
+
+
+@pytest.mark.parametrize("number", range(5, FORMAT + 1))
+def test_models_calibrated_by_isotonic_regression_are_read(number):
+    model = ms.load_model(RELEASED / f"format-{number}-isotonic.msvm")
+    assert (model.solver_, model.labels, model.feature_names_) == ("cholesky", ("a", "b", "c"), tuple(NAMES))
+    assert (model.calibration_.method, model.calibration_.rows) == ("isotonic", 8)
+    expected = [
+        ([-1.53211964, -0.43213146, -0.15713441, -0.00993025, 0.13727391, 0.46646176], [0, 0, 0.5, 0.5, 1, 1]),
+        ([-0.57063483, -0.43527604, -0.28762265, 0.2045159, 0.3029909], [0, 0, 6 / 11, 6 / 11, 1]),
+        ([-1.05965244, -0.30119399, -0.23317177, 0.15682705], [0, 0, 0.6, 0.6]),
+    ]
+    shares = np.empty((len(X), 3))
+    for column, (curve, (knots, values)) in enumerate(zip(model.calibration_.curves, expected, strict=True)):
+        np.testing.assert_allclose(curve.knots, knots, atol=1e-8)
+        np.testing.assert_allclose(curve.values, values, atol=1e-12)
+        shares[:, column] = np.interp(model.decision_function(X)[:, column], knots, values)
+    np.testing.assert_allclose(model.predict_proba(X), shares / shares.sum(axis=1, keepdims=True), atol=1e-6)
+
+
+@pytest.mark.parametrize("number", range(5, FORMAT + 1))
+def test_models_calibrated_by_a_sigmoid_are_read(number):
+    model = ms.load_model(RELEASED / f"format-{number}-platt.msvm")
+    assert (model.labels, model.calibration_.method, model.calibration_.rows) == (("a", "rest"), "platt", 8)
+    (curve,) = model.calibration_.curves
+    assert (curve.slope, curve.offset) == pytest.approx((2.0427461364798907, -0.16749162514127636), rel=1e-12)
+    positive = 1 / (1 + np.exp(-(curve.slope * model.decision_function(X) + curve.offset)))
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], positive, rtol=1e-12)

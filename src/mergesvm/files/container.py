@@ -29,7 +29,7 @@ from mergesvm.errors import (
 from mergesvm.files.atomic import replacing
 from mergesvm.files.header import Header
 
-FORMAT = 4
+FORMAT = 5
 """The number of the format that is written; files of all numbers up to it are read."""
 
 NAME = "mergesvm"
@@ -75,7 +75,8 @@ def read_container(path: str | os.PathLike[str], kind: str) -> tuple[Header, dic
     """The header and the arrays of a file, once its format, its kind and its digest are found to be right."""
     with _Opened(path) as file:
         if file.kind != kind:
-            raise WrongKindError(f"{path} holds {_KINDS.get(file.kind, file.kind)}.")
+            held = _INSTEAD.get((file.kind, kind)) or _KINDS.get(file.kind, file.kind)
+            raise WrongKindError(f"{path} holds {held}.")
         if len(file.names) > MOST_ARRAYS:
             raise DamagedFileError(f"{path} holds {len(file.names):,} arrays, more than any file of ours does.")
         arrays = {name: file.array(name) for name in file.names}
@@ -86,9 +87,16 @@ def read_container(path: str | os.PathLike[str], kind: str) -> tuple[Header, dic
 
 _KINDS = {
     "knowledge": "knowledge, not a model. Solve it first: mergesvm solve, or ms.solve",
+    "folds": "the knowledge of folds. Solve it with mergesvm solve or ms.solve; ms.Folds.load opens it",
     "model": "a model, not knowledge. A model cannot be merged, subtracted or solved; its knowledge can",
     "features": "a feature map. Learn with it: mergesvm learn --features, or ms.learn(..., features=)",
 }
+
+_INSTEAD = {
+    ("folds", "knowledge"): "the knowledge of folds. Read it with ms.Folds.load; their total is that of all rows",
+    ("knowledge", "folds"): "knowledge without folds. Read it with ms.Knowledge.load, or learn again with folds=5",
+}
+"""What is said of a file of one kind where another is asked for, if it is not what is always said."""
 
 
 class _Opened:

@@ -15,7 +15,10 @@ from mergesvm.files.container import library_version
 from mergesvm.knowledge.file import provenance_fields, read_classes, read_provenance, read_signature, signature_parts
 from mergesvm.knowledge.signature import Signature
 from mergesvm.models.file_parts import (
+    calibration_arrays,
+    calibration_fields,
     moment_arrays,
+    read_calibration,
     read_class_moments,
     read_side_moments,
     read_terms,
@@ -57,8 +60,9 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
         "solver": model.solver_,
         "terms": [{**domain.terms, "class_weight": weight_fields(domain.terms["class_weight"])}],
         **(kernel_fields(model) if isinstance(model, KernelModel) else {}),
+        **calibration_fields(model.calibration_),
     }
-    arrays = {"anchor": domain.anchor, "rows": domain.rows, **drawn}
+    arrays = {"anchor": domain.anchor, "rows": domain.rows, **drawn, **calibration_arrays(model.calibration_)}
     arrays |= kernel_arrays(model) if isinstance(model, KernelModel) else _plane_arrays(model)
     check_sizes(arrays)
     write_container(path, KIND, header, arrays)
@@ -97,9 +101,14 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | PairwiseModel | Ke
         content.refuse("a class of no rows")
     for array in arrays.values():
         array.flags.writeable = False
-    if kind == "kernel":
-        return _kernel(header, content, signature, labels)
-    return _planes(header, content, signature, labels, kind == "pairwise")
+    calibration = read_calibration(header, content, len(labels))
+    model = (
+        _kernel(header, content, signature, labels)
+        if kind == "kernel"
+        else _planes(header, content, signature, labels, kind == "pairwise")
+    )
+    model.calibration_ = calibration
+    return model
 
 
 def _kernel(header: Header, content: Content, signature: Signature, labels: tuple[Label, ...]) -> KernelModel:

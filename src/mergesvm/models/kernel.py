@@ -71,22 +71,28 @@ class KernelModel(Model):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row."""
-        scores = self.scores(X)
-        if len(self.classes_) > 2:
-            winners = self._ballot.winners(scores)
-        else:
-            # A single class has nothing to be told apart from.
-            winners = (scores[:, 0] > 0).astype(np.intp) if len(self.classes_) == 2 else np.zeros(len(scores), np.intp)
-        predicted: NDArray[Any] = self.classes_[winners]
+        predicted: NDArray[Any] = self.classes_[self.winners(self.scores(X))]
         return predicted
+
+    def winners(self, scores: NDArray[np.float64]) -> NDArray[np.intp]:
+        """The place of the class that scores, (rows, pairs), speak for."""
+        if len(self.classes_) > 2:
+            return self._ballot.winners(scores)
+        # A single class has nothing to be told apart from.
+        return (scores[:, 0] > 0).astype(np.intp) if len(self.classes_) == 2 else np.zeros(len(scores), np.intp)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each class, (rows, classes), if scores of training rows are normal within each class.
 
         A score of zero is where both classes of a pair are as likely. Training rows are scored better than others, the
-        more so the larger C is: where probabilities matter, calibrate them on rows kept back.
+        more so the larger C is: where probabilities matter, calibrate them on rows kept back (:meth:`calibrated`).
         """
-        scores = self.scores(X)
+        return self.shares(self.scores(X))
+
+    def shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The probabilities, (rows, classes), that follow from scores, (rows, pairs)."""
+        if self.calibration_ is not None:
+            return self.calibration_.shares(scores if len(self.classes_) == 2 else self._ballot.decide(scores))
         if len(self.classes_) > 2:
             return self._ballot.couple(scores)
         if len(self.classes_) < 2:

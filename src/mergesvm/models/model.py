@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data import Layout, Rows, as_rows, label_array
 from mergesvm.data.labels import Label, as_labels
-from mergesvm.errors import DataError
+from mergesvm.errors import DataError, FormError
 from mergesvm.knowledge import Knowledge
 from mergesvm.knowledge.provenance import Provenance
 from mergesvm.knowledge.signature import Signature
+from mergesvm.knowledge.stream import Progress
+from mergesvm.models.calibration import Calibration, check_method
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,12 @@ class Model(ABC):
     feature_names_ : tuple of str or None
     solver_ : str
         How it was found.
+    calibration_ : Calibration or None
+        What makes probabilities of scores, where rows were kept back for it.
     """
 
     solver_: str
+    calibration_: Calibration | None = None
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
@@ -90,6 +96,64 @@ class Model(ABC):
     @abstractmethod
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores, the highest of which decides."""
+
+    @abstractmethod
+    def winners(self, scores: NDArray[np.float64]) -> NDArray[np.intp]:
+        """The place of the class that scores, (rows, problems), speak for."""
+
+    @abstractmethod
+    def shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The probabilities, (rows, classes), that follow from scores, (rows, problems)."""
+
+    def calibrated(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        method: str = "isotonic",
+        *,
+        progress: Progress | None = None,
+    ) -> Self:
+        """The same model with probabilities fitted on rows kept back, for scores that are not normal within a class.
+
+        Predictions and decisions stay as they are. The rows must be others than those that were learned: of these,
+        scores are better than of any others. Of all rows the decisions are kept in memory, and nothing else.
+
+        Parameters
+        ----------
+        X : array, sparse array, or table of shape (rows, features); or a scan
+            A scan is read in slices, and has labels and weights of its own.
+        y : sequence of labels
+            Of every class there has to be a row. Not with a scan.
+        sample_weight : sequence of numbers, optional
+        method : {"isotonic", "platt"}
+            Rising steps, for a thousand rows and more; or a sigmoid of two parameters, for few.
+        progress : function, optional
+            Called with the scan after each of its slices.
+
+        Examples
+        --------
+        >>> import mergesvm as ms, numpy as np
+        >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), ["no", "no", "yes", "yes"]
+        >>> model = ms.solve(ms.learn(X, y)).calibrated(X + 0.4, ["no", "yes", "no", "yes"], method="platt")
+        >>> model.predict_proba([[1.5]]).round(1), model.calibration_
+        (array([[0.5, 0.5]]), Calibration(method='platt', rows=4))
+        """
+        from mergesvm.models.kept_back import kept_back_scores
+
+        check_method(method)
+        scores, codes, weights = kept_back_scores(self, X, y, sample_weight, progress)
+        return self.with_calibration(Calibration.fit(scores, codes, weights, method, len(self.labels)))
+
+    def with_calibration(self, calibration: Calibration | None) -> Self:
+        """The same model with this calibration, such as one of the scores of cross-validation; with None, without."""
+        if calibration is not None and calibration.n_classes != len(self.labels):
+            raise FormError(
+                f"A calibration of {calibration.n_classes} classes does not go with a model of {len(self.labels)}."
+            )
+        calibrated = copy(self)
+        calibrated.calibration_ = calibration
+        return calibrated
 
     def score(self, X: Any, y: Any) -> float:
         """The share of rows whose class is predicted rightly."""

@@ -1,7 +1,8 @@
 """Models as ONNX graphs, for predicting where there is no Python: the steps are written in ONNX's own language.
 
 All numbers are double, but within feature maps of single precision. As a type, double is number 11 in ONNX, and int64
-is 7. After the scores, no step holds more of a row than one number for each pair of classes.
+is 7. After the scores, no step holds more of a row than one number for each pair of classes, or each step of isotonic
+curves.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from mergesvm.errors import ParameterError
 from mergesvm.files import write_atomically
 from mergesvm.models.linear import LinearModel
+from mergesvm.models.onnx_calibration import calibration_steps
 from mergesvm.models.onnx_features import Constants, map_steps
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.solvers import ClassMoments, SideMoments
@@ -52,6 +54,9 @@ SCORES = """
 
 HIGHEST_WINS = """
     winner = ArgMax <axis = 1, keepdims = 0> (plane_scores)
+"""
+
+SOFTMAX = """
     heated = Mul(plane_scores, temperature)
     probabilities = Softmax <axis = 1> (heated)
 """
@@ -202,11 +207,14 @@ def _linear(model: LinearModel) -> tuple[str, Constants]:
     """The steps of one plane a class, or of one for two classes."""
     n_classes, moments = len(model.classes_), model._moments
     output = "scores = Identity(plane_scores)" if n_classes > 2 else "scores = Squeeze(plane_scores, columns)"
+    if model.calibration_ is not None:
+        steps, constants = calibration_steps(model.calibration_)
+        return output + "\n" + steps + (SIGN_WINS if n_classes == 2 else HIGHEST_WINS), constants
     if n_classes == 2 and isinstance(moments, SideMoments):
         return output + POSITIVE_SHARE + SIGN_WINS, _log_odds_constants(moments)
     # A single class is the highest, and has all of the probability, at any temperature.
     temperature = moments.temperature if isinstance(moments, ClassMoments) else 1.0
-    return output + HIGHEST_WINS, {"temperature": np.array(temperature)}
+    return output + HIGHEST_WINS + SOFTMAX, {"temperature": np.array(temperature)}
 
 
 def _log_odds_constants(moments: SideMoments) -> Constants:
@@ -234,7 +242,10 @@ def _pairwise(model: PairwiseModel) -> tuple[str, Constants]:
         "pair_starts": np.searchsorted(first, numbers) - numbers - 1,
     }
     choice = {"sequential": _sequential, "recount": _recount, "margin": _margin}[model.ties]
-    return VOTES + choice() + DECISION + POSITIVE_SHARE + COUPLING, constants
+    if model.calibration_ is None:
+        return VOTES + choice() + DECISION + POSITIVE_SHARE + COUPLING, constants
+    steps, curves = calibration_steps(model.calibration_)
+    return VOTES + choice() + DECISION + steps, constants | curves
 
 
 def _sequential() -> str:

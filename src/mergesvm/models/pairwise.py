@@ -54,9 +54,12 @@ class PairwiseModel(Planes):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row."""
-        chosen = self._by_block(X, self._ballot.winners)
-        predicted: NDArray[Any] = self.classes_[chosen]
+        predicted: NDArray[Any] = self.classes_[self._by_block(X, self.winners)]
         return predicted
+
+    def winners(self, scores: NDArray[np.float64]) -> NDArray[np.intp]:
+        """The place of the class that scores, (rows, problems), speak for."""
+        return self._ballot.winners(scores)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each class, (rows, classes), if scores are normal within each class.
@@ -64,8 +67,14 @@ class PairwiseModel(Planes):
         With r_ij the probability of i against j, p_i = 1 / (sum_j 1/r_ij - (k - 2)), brought to a sum of 1: exact
         where the pairs agree with one another.
         """
-        shares: NDArray[np.float64] = self._by_block(X, self._ballot.couple)
+        shares: NDArray[np.float64] = self._by_block(X, self.shares)
         return shares
+
+    def shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The probabilities, (rows, classes), that follow from scores, (rows, problems)."""
+        if self.calibration_ is not None:
+            return self.calibration_.shares(self._ballot.decide(scores))
+        return self._ballot.couple(scores)
 
     def _by_block(self, X: Any, function: Callable[[NDArray[np.float64]], NDArray[Any]]) -> NDArray[Any]:
         rows = as_rows(X)
