@@ -334,6 +334,46 @@ def law_rows_in_memory_give_the_knowledge_of_all(engine):
     np.testing.assert_allclose(machine.coef_, ms.MergeSVC().fit(X, y).coef_, rtol=1e-9, atol=1e-12)
 
 
+def law_folds_are_the_same_wherever_their_rows_are(engine):
+    """Files, and rows in memory; by rows, by groups, or as given; in folds of which some workers see only some."""
+    X, y = samples.rows()
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    groups = np.array([f"patient {row % 23}" for row in range(len(X))])
+    numbers = np.where(y == 2, -1, np.arange(len(X)) * 4 // len(X))
+    folder = engine.once(tempfile.mkdtemp)
+    engine.once(lambda: _write(folder, X, y, groups))
+    files, chosen = f"{folder}/day*.parquet", {"label": "y", "features": ["x0", "x1", "x2", "x3"]}
+    found = ms.learn(ms.scan(files, **chosen), folds=4, engine=engine)
+    assert_same_folds(found, ms.learn(X, y, folds=4, feature_names=chosen["features"]))
+    assert {Path(origin.source).name: origin.rows for origin in found.provenance} == COUNTS
+    scan = ms.scan(files, keep=["who"], batch_rows=70, **chosen)
+    found = ms.learn(scan, folds=3, groups="who", engine=engine)
+    assert_same_folds(found, ms.learn(X, y, folds=3, groups=groups, feature_names=chosen["features"]))
+    mine = own_rows(engine)
+    weights = np.random.default_rng(3).integers(0, 3, len(X))
+    found = ms.learn(X[mine], y[mine], weights[mine], folds=5, engine=engine)
+    assert_same_folds(found, ms.learn(X, y, weights, folds=5))
+    found = ms.learn(X[mine], y[mine], folds=3, groups=groups[mine], engine=engine)
+    assert_same_folds(found, ms.learn(X, y, folds=3, groups=groups))
+    found = ms.learn(X[mine], y[mine], folds=numbers[mine], engine=engine)
+    assert_same_folds(found, ms.learn(X, y, folds=numbers))
+
+
+def law_folds_that_are_wrong_anywhere_are_said_everywhere(engine):
+    X, y = samples.rows(60)
+    last = not engine.collective or engine.rank == engine.workers - 1
+    for wrong in ([0, -2] * 30, [0.5] * 60, [0, 5000] * 30):
+        folds = wrong if last else [0, 1] * 30
+        said = raised(ms.errors.ParameterError, lambda folds=folds: ms.learn(X, y, folds=folds, engine=engine))
+        assert "folds has to be" in said, said
+    folds = [0, 1] * (29 if last else 30)
+    assert "60 rows, 58 folds" in raised(ms.errors.DataError, lambda: ms.learn(X, y, folds=folds, engine=engine))
+    groups = ["a", None if last else "b"] * 30
+    said = raised(ms.errors.DataError, lambda: ms.learn(X, y, folds=3, groups=groups, engine=engine))
+    assert "row 1 is of no group" in said, said
+
+
 def own_rows(engine):
     """The rows that this rank holds, where each holds its own: of three or more the last one holds none."""
     if not engine.collective:
@@ -421,11 +461,12 @@ def law_text_that_cannot_be_cut_is_learned_whole(engine):
 COUNTS = {"day0.parquet": 200, "day1.parquet": 150, "day2.parquet": 250}
 
 
-def _write(folder, X, y):
+def _write(folder, X, y, groups=None):
     at = 0
     for name, count in COUNTS.items():
         rows = slice(at, at + count)
         columns = {f"x{index}": X[rows, index] for index in range(X.shape[1])}
+        columns |= {} if groups is None else {"who": groups[rows]}
         pq.write_table(pa.table({**columns, "y": y[rows]}), Path(folder, name), row_group_size=40)
         at += count
 
@@ -437,7 +478,18 @@ def assert_same(found, expected):
     moved = found.about(expected.anchor)
     for one, other in zip(moved.arrays(), expected.arrays(), strict=True):
         if one is not moved.peaks and other is not expected.peaks:
-            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(other).max()))
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max(initial=1.0))
+
+
+def assert_same_folds(found, expected):
+    assert (found.folding.count, found.folding.by) == (expected.folding.count, expected.folding.by)
+    assert found.rows.tolist() == expected.rows.tolist()
+    assert (found.rest is None) == (expected.rest is None)
+    pieces = [*zip(found, expected, strict=True), (found.total, expected.total)]
+    pieces += [] if found.rest is None else [(found.rest, expected.rest)]
+    pieces += [(found.train(fold), expected.train(fold)) for fold in range(len(found))]
+    for one, other in pieces:
+        assert_same(one, other)
 
 
 LAWS = {name: law for name, law in vars().items() if name.startswith("law_")}

@@ -110,6 +110,43 @@ def test_arrays_of_dask_are_learned_whatever_their_blocks(engine, rows, features
     assert_same(engine.learn(X, rows.y, rows.weights, features=features), expected)
 
 
+@pytest.mark.parametrize("chunk", [70, 900])
+def test_arrays_of_dask_fall_into_the_same_folds_whatever_their_blocks(engine, rows, chunk):
+    X, y, weights = (da.from_array(each, chunks=(chunk, 4)[: each.ndim]) for each in (rows.X, rows.y, rows.weights))
+    expected = ms.learn(rows.X, rows.y, rows.weights, folds=4)
+    engine_laws.assert_same_folds(ms.learn(X, y, weights, folds=4, engine=engine), expected)
+    groups = np.arange(900) % 31
+    found = ms.learn(X, y, folds=3, groups=da.from_array(groups, chunks=200), engine=engine)
+    engine_laws.assert_same_folds(found, ms.learn(rows.X, rows.y, folds=3, groups=groups))
+
+
+def test_folds_of_arrays_of_dask_that_cannot_be_are_refused(engine, rows):
+    X, y = da.from_array(rows.X, chunks=(300, 6)), da.from_array(rows.y, chunks=300)
+    with pytest.raises(ParameterError, match="folds is a number"):
+        ms.learn(X, y, folds=[0, 1] * 450, engine=engine)
+    with pytest.raises(ParameterError, match="'who' names a column"):
+        ms.learn(X, y, folds=3, groups="who", engine=engine)
+    with pytest.raises(ParameterError, match="899"):
+        ms.learn(X, y, folds=3, groups=da.zeros(899, chunks=300), engine=engine)
+
+
+@pytest.mark.parametrize("partitions", [1, 5])
+def test_data_frames_fall_into_the_same_folds_and_groups_are_no_feature(engine, table, partitions):
+    frame = dd.from_pandas(table.drop(columns="shape"), npartitions=partitions)
+    numbers = list("uvwxyz")
+    found = engine.learn(frame, label="label", folds=2, groups="colour", weight="weight")
+    assert found.layout.names == tuple(numbers)
+    assert found.folding.column == "colour"
+    terms = {"sample_weight": table["weight"], "feature_names": numbers}
+    expected = ms.learn(table[numbers].to_numpy(), table["label"], folds=2, groups=table["colour"], **terms)
+    engine_laws.assert_same_folds(found, expected)
+    found = engine.learn(frame[[*numbers, "label"]], label="label", folds=4)
+    engine_laws.assert_same_folds(found, ms.learn(table[numbers], table["label"], folds=4))
+    for groups, said in (("size", "size"), (table["colour"].tolist(), "name of a column")):
+        with pytest.raises((ParameterError, DataError), match=said):
+            engine.learn(frame, label="label", features=numbers, folds=2, groups=groups)
+
+
 def test_blocks_without_a_known_size_may_be_empty(engine, rows):
     X, y = da.from_array(rows.X, chunks=(100, 6)), da.from_array(rows.y, chunks=100)
     mask = y == "c"  # of which there are none in the first blocks

@@ -18,7 +18,7 @@ import pytest
 
 import mergesvm as ms
 import samples
-from engine_laws import assert_same, union
+from engine_laws import assert_same, assert_same_folds, union
 from mergesvm.data.frame import Columns
 from mergesvm.engines import Spark
 from mergesvm.engines.spark_files import Runs
@@ -111,6 +111,24 @@ def test_pieces_add_and_are_retired(engine, table, rows):
     whole = engine.learn(table, label="y", features=NAMES)
     assert_same(one + other, whole)
     assert_same(whole - other, ms.learn(X[X[:, 0] < 0], y[X[:, 0] < 0], feature_names=NAMES))
+
+
+def test_tables_fall_into_the_same_folds_and_groups_are_no_feature(engine, table, rows):
+    X, y = rows
+    words = np.array(["no", "yes", "perhaps"])[y]
+    for other in (table, table.repartition(7)):
+        found = engine.learn(other, label="y", features=NAMES, folds=5)
+        assert_same_folds(found, ms.learn(X, y, folds=5, feature_names=NAMES))
+    found = engine.learn(table.drop("name"), label="y", folds=2, groups="weight")
+    assert found.layout.names == tuple(NAMES)
+    assert_same_folds(found, ms.learn(X, y, folds=2, groups=y + 1, feature_names=NAMES))
+    found = engine.learn(table, label="y", features=NAMES, folds=3, groups="name")
+    assert_same_folds(found, ms.learn(X, y, folds=3, groups=words, feature_names=NAMES))
+    with pytest.raises((ParameterError, DataError), match="whom"):
+        engine.learn(table, label="y", features=NAMES, folds=3, groups="whom")
+    nobody = table.selectExpr(*NAMES, "y", "case when x0 > 0 then name end as name")
+    with pytest.raises(DataError, match="of no group in 'name'"):
+        engine.learn(nobody, label="y", features=NAMES, folds=3, groups="name")
 
 
 def test_a_frozen_map_is_used_at_the_workers(engine, table, rows):

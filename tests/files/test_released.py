@@ -128,3 +128,25 @@ def test_models_calibrated_by_a_sigmoid_are_read(number):
     assert (curve.slope, curve.offset) == pytest.approx((2.0427461364798907, -0.16749162514127636), rel=1e-12)
     positive = 1 / (1 + np.exp(-(curve.slope * model.decision_function(X) + curve.offset)))
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], positive, rtol=1e-12)
+
+
+@pytest.mark.parametrize("number", range(5, FORMAT + 1))
+def test_folds_are_read_and_rows_fall_into_them_as_ever(number):
+    stored = RELEASED / f"format-{number}-folds.knowledge"
+    assert read_format(stored) == number
+    folds = ms.Folds.load(stored)
+    today = ms.learn(X, LABELS, WEIGHTS, feature_names=NAMES, folds=3)
+    assert folds.folding == today.folding
+    assert [part.rows.tolist() for part in folds] == [[2, 1, 1], [1, 1], []]
+    assert [part.labels for part in folds] == [("a", "b", "c"), ("b", "c"), ()]
+    for part, same in zip(folds, today, strict=True):
+        assert part.signature == same.signature
+        for one, other in zip(part.arrays(), same.arrays(), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    groups = ms.Folds.load(RELEASED / f"format-{number}-groups.knowledge")
+    again = ms.learn(X, LABELS, WEIGHTS, feature_names=NAMES, folds=2, groups=["n", "s", "e", "w", "n", "s"])
+    assert (groups.folding.by, groups.folding.column) == ("groups", "quarter")
+    assert groups.rows.tolist() == again.rows.tolist() == [3, 3]
+    given = ms.Folds.load(RELEASED / f"format-{number}-given.knowledge")
+    assert given.rows.tolist() == [2, 0, 2]
+    np.testing.assert_allclose(given.rest.about([0.0, 0.0]).sums, [[1.0, 0.5], [4.0, 0.5]])

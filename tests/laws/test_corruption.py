@@ -133,6 +133,19 @@ def write_knowledge(path: Path) -> None:
     knowledge("pooled" not in path.name).save(path)
 
 
+def write_folds(path: Path) -> None:
+    """Folds by rows, or as given, with rows that are never held out and pieces about anchors of their own."""
+    rows, names = X + 1e4, ["size", "côté", "[/]"]
+    whole = ms.learn(rows, ANSWERS, feature_names=names, folds=3)
+    if "given" in path.name:
+        numbers = np.arange(24) // 3 % 4 - 1
+        whole = ms.learn(rows, ANSWERS, feature_names=names, folds=numbers)
+        whole = whole + ms.learn(rows[:9] + 1e3, ANSWERS[:9], feature_names=names, folds=numbers[:9] * 0 + 2)
+    else:
+        whole = whole - ms.learn(rows[:6], ANSWERS[:6], feature_names=names, folds=3)
+    whole.save(path)
+
+
 def write_model(path: Path) -> None:
     ms.solve(knowledge(), multiclass="ovo" if "pairs" in path.name else "ovr", class_weight="balanced").save(path)
 
@@ -140,6 +153,15 @@ def write_model(path: Path) -> None:
 def write_pegasos(path: Path) -> None:
     weights = {"no": 1.0, "yes": 2.5, "maybe": 0.5}
     ms.PegasosSVC(1e-2, 50, class_weight=weights, n_jobs=1).fit(X, ANSWERS).model_.save(path)
+
+
+def write_calibrated(path: Path) -> None:
+    """A model of planes or of support vectors, calibrated by the method in its name."""
+    method = "platt" if "platt" in path.name else "isotonic"
+    model: Any = ms.solve(knowledge(), multiclass="ovo" if "pairs" in path.name else "ovr")
+    if "kernel" in path.name:
+        model = ms.ParallelKernelSVC(gamma=0.1, n_jobs=1).fit(X, ANSWERS).model_
+    model.calibrated(X if "kernel" in path.name else X + 1e4, ANSWERS, method=method).save(path)
 
 
 def write_kernel(path: Path) -> None:
@@ -190,7 +212,8 @@ def use_sealed(path: Path, _: dict[str, Any]) -> None:
     """A file of ours whose digest is as it was made: it fails, or its content is the same to the last bit."""
     kind = read_kind(path.with_name("pristine"))
     original = read_container(path.with_name("pristine"), kind)
-    {"knowledge": ms.Knowledge.load, "model": ms.load_model, "features": ms.features.load}[kind](path)
+    loaders = {"model": ms.load_model, "features": ms.features.load, "folds": ms.Folds.load}
+    loaders.get(kind, ms.Knowledge.load)(path)
     header, arrays = read_container(path, read_kind(path))
     assert header.fields == original[0].fields, "another header"
     assert {k: v.tobytes() for k, v in arrays.items()} == {k: v.tobytes() for k, v in original[1].items()}, "arrays"
@@ -204,6 +227,22 @@ def use_forged_knowledge(path: Path, _: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ms.errors.SolverWarning)
         use_model(ms.solve(loaded))
+
+
+def use_forged_folds(path: Path, _: dict[str, Any]) -> None:
+    """Folds whose digest was made to match: they fail when they are read, or can be used as any other."""
+    loaded = ms.Folds.load(path)
+    repr(loaded), (loaded + loaded) - loaded
+    left = [loaded.train(fold) for fold in range(len(loaded))]
+    for piece in (loaded.total, *loaded, *left):
+        assert all(np.isfinite(array).all() for array in piece.arrays()), "knowledge that is not finite"
+    assert all((piece.rows > 0).all() for piece in left), "classes without rows"
+    loaded.save(path.with_name("again"))
+    assert ms.Folds.load(path.with_name("again")).rows.tolist() == loaded.rows.tolist(), "other folds"
+    path.with_name("again").unlink()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ms.errors.SolverWarning)
+        use_model(ms.solve(left[0]))
 
 
 def use_forged_features(path: Path, _: dict[str, Any]) -> None:
@@ -220,6 +259,16 @@ def use_forged_features(path: Path, _: dict[str, Any]) -> None:
 
 def use_forged_model(path: Path, _: dict[str, Any]) -> None:
     use_model(ms.load_model(path))
+
+
+def use_forged_calibrated(path: Path, _: dict[str, Any]) -> None:
+    """A calibrated model whose digest was made to match: whatever the scores, shares are finite and add to 1."""
+    model = ms.load_model(path)
+    use_model(model)
+    for scores in (np.zeros((2, len(model.coef_))), np.linspace(-1e300, 1e300, len(model.coef_))[None]):
+        shares = model.shares(scores)
+        assert np.isfinite(shares).all(), "probabilities that are not finite"
+        assert np.allclose(shares.sum(axis=1), 1), "probabilities that do not add to 1"
 
 
 def use_model(model: Any) -> None:
@@ -398,6 +447,10 @@ KINDS: dict[str, Kind] = {
     "idx gzip": Kind("t-images-idx3-ubyte.gz", write_idx, use_data),
     "knowledge": Kind("k.knowledge", write_knowledge, use_sealed),
     "knowledge pooled": Kind("pooled.knowledge", write_knowledge, use_sealed),
+    "folds": Kind("f.knowledge", write_folds, use_sealed),
+    "folds as given": Kind("given.knowledge", write_folds, use_sealed),
+    "forged folds": Kind("f.knowledge", write_folds, use_forged_folds, forged=True),
+    "forged folds as given": Kind("given.knowledge", write_folds, use_forged_folds, forged=True),
     "model": Kind("m.msvm", write_model, use_sealed),
     "model of pairs": Kind("pairs.msvm", write_model, use_sealed),
     "forged knowledge": Kind("k.knowledge", write_knowledge, use_forged_knowledge, forged=True),
@@ -406,6 +459,10 @@ KINDS: dict[str, Kind] = {
     "forged model of pairs": Kind("pairs.msvm", write_model, use_forged_model, forged=True),
     "model by Pegasos": Kind("pegasos.msvm", write_pegasos, use_sealed),
     "forged model by Pegasos": Kind("pegasos.msvm", write_pegasos, use_forged_model, forged=True),
+    "calibrated model": Kind("isotonic.msvm", write_calibrated, use_sealed),
+    "forged calibrated model": Kind("isotonic.msvm", write_calibrated, use_forged_calibrated, forged=True),
+    "forged calibrated model of pairs": Kind("platt-pairs.msvm", write_calibrated, use_forged_calibrated, forged=True),
+    "forged calibrated kernel model": Kind("kernel.msvm", write_calibrated, use_forged_kernel, forged=True),
     "kernel model": Kind("kernel.msvm", write_kernel, use_sealed),
     "sparse kernel model": Kind("sparse.msvm", write_kernel, use_sealed),
     "forged kernel model": Kind("kernel.msvm", write_kernel, use_forged_kernel, forged=True),

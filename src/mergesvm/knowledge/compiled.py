@@ -197,6 +197,21 @@ def mirror(gram):  # type: ignore[no-untyped-def] # pragma: no cover
                     gram[i, j] = gram[j, i]
 
 
+@njit(nogil=True, error_model="numpy", cache=True)
+def hash_rows(block, factors, hashes):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Sum over the columns the factor times the bits of the value; :mod:`mergesvm.data.hashing` says why and how."""
+    line = np.empty(factors.size)
+    bits = line.view(np.uint64)
+    for i in range(uint64(hashes.size)):
+        row = block[i]
+        for j in range(uint64(factors.size)):
+            line[j] = row[j] + 0.0  # so that -0 is 0
+        total = uint64(0)
+        for j in range(uint64(factors.size)):
+            total += (bits[j] ^ (bits[j] >> uint64(32))) * factors[j]
+        hashes[i] = total
+
+
 def stage_depth(width: int) -> int:
     """How many rows a stage holds: one stage is to lie in the first-level cache."""
     return int(np.clip(2**15 // (8 * width) // 32 * 32, 32, 128))
@@ -219,4 +234,5 @@ def compile_all() -> None:
         add_totals(out, np.ones(1), runs, np.zeros(1))
         add_product(out, runs, gram)
         add_tile(out, np.zeros((2, 2))[:1, :1])
+        hash_rows(block, np.ones(1, dtype=np.uint64), np.zeros(1, dtype=np.uint64))
     mirror(gram)

@@ -29,6 +29,13 @@ KIND = "knowledge"
 
 def save_knowledge(knowledge: Knowledge, path: str | os.PathLike[str]) -> None:
     """Write knowledge to a file, which is replaced as a whole or not at all."""
+    header, arrays = knowledge_parts(knowledge)
+    check_sizes(arrays)
+    write_container(path, KIND, header, arrays)
+
+
+def knowledge_parts(knowledge: Knowledge) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Knowledge as a header of plain values, and arrays."""
     terms, drawn = signature_parts(knowledge.signature)
     header = {
         **terms,
@@ -46,8 +53,7 @@ def save_knowledge(knowledge: Knowledge, path: str | os.PathLike[str]) -> None:
         "grams": packed(knowledge.grams, knowledge.width),
         **drawn,
     }
-    check_sizes(arrays)
-    write_container(path, KIND, header, arrays)
+    return header, arrays
 
 
 def load_knowledge(path: str | os.PathLike[str], kind: type[Knowledge]) -> Knowledge:
@@ -56,9 +62,20 @@ def load_knowledge(path: str | os.PathLike[str], kind: type[Knowledge]) -> Knowl
     content = Content(arrays, str(path))
     signature = read_signature(header, content)
     labels = read_classes(header, signature.labels)
-    width, n_classes = signature.width, len(labels)
+    return read_sums(header, content, signature, content.expect("anchor", (signature.width,)), labels, kind)
+
+
+def read_sums(
+    header: Header,
+    content: Content,
+    signature: Signature,
+    anchor: NDArray[np.float64],
+    labels: tuple[Any, ...],
+    kind: type[Knowledge],
+) -> Knowledge:
+    """The sums of these classes, each array checked; no other arrays may be left."""
+    arrays, width, n_classes = content.arrays, signature.width, len(labels)
     n_grams = n_classes if signature.per_class else min(1, n_classes)
-    content.expect("anchor", (width,))
     content.expect("rows", (n_classes,), "<i8")
     content.expect("counts", (n_classes,))
     content.expect("sums", (n_classes, width))
@@ -72,7 +89,7 @@ def load_knowledge(path: str | os.PathLike[str], kind: type[Knowledge]) -> Knowl
     _check_squares(content, grams, signature.per_class)
     return kind(
         signature,
-        arrays["anchor"],
+        anchor,
         labels,
         rows,
         counts,

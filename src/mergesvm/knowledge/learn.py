@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict, Unpack, overload
 
 from mergesvm.data import Batch, Layout, Rows, Scan
 from mergesvm.data.frame import Columns, Frame
@@ -14,12 +14,39 @@ from mergesvm.engines.choosing import placed
 from mergesvm.engines.engine import Engine, is_collection, taught
 from mergesvm.errors import FeatureMapError, FormError, FrozenHereWarning, ParameterError, warn_caller
 from mergesvm.features import FeatureMap, as_map
+from mergesvm.knowledge.folding import Folding, folded
+from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.harvest import Harvest
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.provenance import Origin, now
 from mergesvm.knowledge.spread import spread_batch, spread_collection, spread_frame, spread_scan
 from mergesvm.knowledge.stream import Progress, learn_batch, learn_scan
 from mergesvm.knowledge.terms import LearningTerms, fixed_weights, names_of
+
+
+class Wishes(TypedDict, total=False):
+    """What can be asked of :func:`learn` beside rows and folds."""
+
+    features: FeatureMap | str | None
+    feature_names: Sequence[str] | None
+    per_class: bool
+    class_weight: Mapping[Label, float] | None
+    anchor: Any
+    precision: str | None
+    groups: Any
+    engine: Engine | None
+    n_jobs: int | None
+    progress: Progress | None
+
+
+@overload
+def learn(
+    X: Any, y: Any = None, sample_weight: Any = None, *, folds: None = None, **wishes: Unpack[Wishes]
+) -> Knowledge: ...
+
+
+@overload
+def learn(X: Any, y: Any = None, sample_weight: Any = None, *, folds: object, **wishes: Unpack[Wishes]) -> Folds: ...
 
 
 def learn(
@@ -33,10 +60,12 @@ def learn(
     class_weight: Mapping[Label, float] | None = None,
     anchor: Any = None,
     precision: str | None = None,
+    folds: Any = None,
+    groups: Any = None,
     engine: Engine | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> Knowledge:
+) -> Knowledge | Folds:
     """Learn from rows: their knowledge, which can be added to, subtracted from, and solved into models.
 
     Parameters
@@ -67,6 +96,13 @@ def learn(
         as fast, at relative errors of a few 1e-6 in the coefficients. By default that of the map, and float64 where
         there is none. 8-bit pixels are multiplied in float32 exactly,
         whatever is chosen here.
+    folds : int or sequence of int, optional
+        Keep the knowledge of each fold, for cross-validation without another pass: gives :class:`Folds`. A number of
+        folds, into which rows fall by a hash of their values, the same wherever they are learned, so that pieces add,
+        and equal rows are held out together; or the fold of each row, from 0 up, -1 for a row never held out.
+    groups : sequence of labels, or str, optional
+        With a number of folds: rows of the same group are held out together. Of files the name of a column, which the
+        scan has to ``keep``.
     engine : Engine, optional
         Where the work runs: see :mod:`mergesvm.engines`. Files and collections are learned where the workers are, and
         only knowledge travels. Under MPI, all ranks call this function, each with the rows that it alone holds, or all
@@ -83,6 +119,8 @@ def learn(
     >>> k = ms.learn([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]], ["no", "yes", "yes"])
     >>> k.counts
     array([1., 2.])
+    >>> ms.learn([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]], ["no", "yes", "yes"], folds=[0, 0, 1])
+    Folds of 2, 1 rows: Knowledge of 3 rows x 2 features in 2 classes: no 1, yes 2
     """
     if precision not in (None, "float64", "float32"):
         raise ParameterError(f"precision has to be 'float64', 'float32' or None, not {precision!r}.")
@@ -92,34 +130,58 @@ def learn(
         raise FormError(
             "class_weight is chosen when solving, unless per_class=False. Leave it out here, or learn the pooled form."
         )
+    if groups is not None and folds is None:
+        raise ParameterError("groups tell which rows are held out together: say in how many folds, folds=5.")
+    if folds is not None and not per_class:
+        raise FormError("Folds need the sums of every class, which the pooled form has not. Learn with per_class=True.")
     threads, spread = placed(engine, n_jobs)
     weights = fixed_weights(class_weight or {})
+    # A rank whose folds are wrong must not leave the others waiting; nor one whose rows are.
+    apart: Callable[[Callable[[], Any]], Any] = _here if spread is None else spread.together
+    folding, numbers = (None, None) if folds is None else apart(lambda: Folding.of(folds, groups))
 
     def terms_for(rows: Any, labels: Any = None) -> LearningTerms:
         mapping = agreed_map(features, rows, labels, engine)
-        return LearningTerms.of(mapping, per_class, weights, precision, threads, anchor)
+        return LearningTerms.of(mapping, per_class, weights, precision, threads, anchor, folding)
 
-    if isinstance(X, (Scan, Frame)):
-        if y is not None or sample_weight is not None or feature_names is not None:
-            raise ParameterError("A scan has labels, weights and names of its own: leave y and the others out.")
-        terms = terms_for(X)
-        if isinstance(X, Frame):
-            return spread_frame(X, terms, _holder(engine, X.table))
-        harvest = learn_scan(X, terms, progress) if spread is None else spread_scan(X, terms, spread, progress)
-        return _sourced(harvest)
-    if is_collection(X):
-        return spread_collection(X, y, sample_weight, feature_names, terms_for(X), _holder(engine, X))
+    def learned() -> Knowledge:
+        if isinstance(X, (Scan, Frame)):
+            if y is not None or sample_weight is not None or feature_names is not None or numbers is not None:
+                raise ParameterError(
+                    "A scan has labels, weights and names of its own: leave y and the others out. Its rows fall into "
+                    "folds by themselves, folds=5, or by a column of groups."
+                )
+            if folding is not None and folding.by == "groups" and folding.column is None:
+                raise ParameterError("Of files and tables, groups is the name of a column.")
+            terms = terms_for(X)
+            if isinstance(X, Frame):
+                return spread_frame(X, terms, _holder(engine, X.table))
+            harvest = learn_scan(X, terms, progress) if spread is None else spread_scan(X, terms, spread, progress)
+            return _sourced(harvest)
+        if is_collection(X):
+            if numbers is not None:
+                raise ParameterError("Of rows on a cluster, folds is a number: rows fall into them by themselves.")
+            if isinstance(groups, str):
+                raise ParameterError(
+                    f"groups={groups!r} names a column, and only tables have columns: give a collection of groups, or "
+                    f"the name of a column with label=, engine.learn(table, label=..., groups=...)."
+                )
+            return spread_collection(X, y, sample_weight, groups, feature_names, terms_for(X), _holder(engine, X))
 
-    def opened() -> tuple[Batch, Layout]:
-        batch = Batch.of(X, y, sample_weight, empty=spread is not None and spread.collective)
-        layout = Layout(batch.rows.width, names_of(batch.rows.names, feature_names, batch.rows.width))
-        batch.rows.names = layout.names
-        return batch, layout
+        def opened() -> tuple[Batch, Layout]:
+            batch = Batch.of(X, y, sample_weight, empty=spread is not None and spread.collective)
+            layout = Layout(batch.rows.width, names_of(batch.rows.names, feature_names, batch.rows.width))
+            batch.rows.names = layout.names
+            if folding is not None:
+                own = folding.numbers(batch.rows, groups, threads) if numbers is None else numbers
+                batch = folded(batch, own)
+            return batch, layout
 
-    # A rank whose rows are wrong must not leave the others waiting.
-    batch, layout = opened() if spread is None else spread.together(opened)
-    terms = terms_for(batch.rows, y)
-    return learn_batch(batch, layout, terms) if spread is None else spread_batch(batch, layout, terms, spread)
+        batch, layout = apart(opened)
+        terms = terms_for(batch.rows, y)
+        return learn_batch(batch, layout, terms) if spread is None else spread_batch(batch, layout, terms, spread)
+
+    return learned() if folding is None else Folds.of_cells(learned(), folding)
 
 
 @taught
@@ -133,17 +195,21 @@ def learn_with(
     features: Any = None,
     feature_map: FeatureMap | str | None = None,
     **terms: Any,
-) -> Knowledge:
+) -> Knowledge | Folds:
     """What :meth:`Engine.learn` does: :func:`learn` on an engine; with a label, from the columns of a table there."""
     if label is None:
         mapping = features if feature_map is None else feature_map
-        return learn(rows, y, sample_weight, features=mapping, engine=engine, **terms)
+        piece: Knowledge | Folds = learn(rows, y, sample_weight, features=mapping, engine=engine, **terms)
+        return piece
     how = {name: terms.pop(name) for name in ON_TABLES & set(terms)}
+    if isinstance(how.get("groups"), str):
+        terms["keep"] = list(dict.fromkeys([*terms.get("keep", ()), how["groups"]]))
     frame = Frame(rows, Columns.of(_holder(engine, rows).schema(rows), label, features=features, **terms))
-    return learn(frame, features=feature_map, engine=engine, **how)
+    whole: Knowledge | Folds = learn(frame, features=feature_map, engine=engine, **how)
+    return whole
 
 
-ON_TABLES = {"per_class", "class_weight", "anchor", "precision", "n_jobs"}
+ON_TABLES = {"per_class", "class_weight", "anchor", "precision", "folds", "groups", "n_jobs"}
 """Arguments of :func:`learn` that count for tables, too; all others tell how to read them."""
 
 
@@ -194,6 +260,10 @@ def frozen_map(mapping: FeatureMap, X: Any, y: Any = None) -> FeatureMap:
         FrozenHereWarning,
     )
     return frozen
+
+
+def _here(function: Callable[[], Any]) -> Any:
+    return function()
 
 
 def _sourced(harvest: Harvest) -> Knowledge:

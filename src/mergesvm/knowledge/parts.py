@@ -38,7 +38,7 @@ def select(knowledge: Piece, features: Sequence[Any]) -> Piece:
 
 def only(knowledge: Piece, classes: Iterable[Label]) -> Piece:
     """Knowledge of some classes; nothing is copied but the counts and sums."""
-    wanted = {plain_label(label) for label in _several(classes)}
+    wanted = {plain_label(label) for label in several(classes)}
     if not wanted:
         raise ParameterError("Choose at least one class.")
     _check_known(knowledge, wanted)
@@ -63,7 +63,7 @@ def join(knowledge: Piece, groups: Mapping[Label, Iterable[Label]]) -> Piece:
     taken: dict[Label, Label] = {}
     if not isinstance(groups, Mapping):
         raise ParameterError(f"Classes are joined by a mapping of a new name to the classes it takes, not {groups!r}.")
-    groups = {plain_label(name): [plain_label(label) for label in _several(old)] for name, old in groups.items()}
+    groups = {plain_label(name): [plain_label(label) for label in several(old)] for name, old in groups.items()}
     for name, members in groups.items():
         _check_known(knowledge, set(members))
         for member in members:
@@ -113,7 +113,7 @@ def _join_pooled(knowledge: Piece, renamed: list[Label]) -> Piece:
     )
 
 
-def _several(items: Any) -> Iterable[Any]:
+def several(items: Any) -> Iterable[Any]:
     """One item alone is meant as a list of one; text is one item, not its letters."""
     return [items] if isinstance(items, str) or not isinstance(items, Iterable) else items
 
@@ -126,7 +126,7 @@ def _check_known(knowledge: Sums, wanted: set[Label]) -> None:
 
 
 def _positions(knowledge: Sums, features: Sequence[Any]) -> NDArray[np.intp]:
-    wanted = list(_several(features))
+    wanted = list(several(features))
     names, width = knowledge.signature.names, knowledge.width
     if wanted and all(isinstance(item, (bool, np.bool_)) for item in wanted):
         if len(wanted) != width:

@@ -91,20 +91,30 @@ def _learn_rows(batch: Batch, layout: Layout, terms: LearningTerms) -> Harvest:
 
 
 def spread_collection(
-    X: Any, y: Any, sample_weight: Any, names: Sequence[str] | None, terms: LearningTerms, engine: Engine
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any,
+    names: Sequence[str] | None,
+    terms: LearningTerms,
+    engine: Engine,
 ) -> Knowledge:
-    """Knowledge of collections whose partitions lie at the workers: rows, labels and perhaps weights side by side."""
+    """Knowledge of collections whose partitions lie at the workers: rows, labels, weights and groups side by side."""
     if y is None:
         raise DataError("Labels are missing: give y, or the name of their column with label=.")
-    together = (X, y) if sample_weight is None else (X, y, sample_weight)
-    parts = engine.partitions(together)
-    return _known(engine.merge(_learn_block, parts, Gathering(terms.features), given=(names, terms)))
+    beside = {"sample_weight": sample_weight, "groups": groups}
+    given = [name for name, value in beside.items() if value is not None]
+    parts = engine.partitions((X, y, *(beside[name] for name in given)))
+    return _known(engine.merge(_learn_block, parts, Gathering(terms.features), given=(given, names, terms)))
 
 
-def _learn_block(block: tuple[Any, ...], names: Sequence[str] | None, terms: LearningTerms) -> Harvest:
+def _learn_block(
+    block: tuple[Any, ...], given: list[str], names: Sequence[str] | None, terms: LearningTerms
+) -> Harvest:
     if not any(len(each) for each in block):
         return Harvest(None)
-    batch = Batch.of(*block)
+    beside = dict(zip(given, block[2:], strict=True))
+    batch = terms.fold(Batch.of(block[0], block[1], beside.get("sample_weight")), beside.get("groups"))
     layout = Layout(batch.rows.width, names_of(batch.rows.names, names, batch.rows.width))
     batch.rows.names = layout.names
     return Harvest(learn_batch(batch, layout, terms))

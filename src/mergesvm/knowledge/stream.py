@@ -35,13 +35,21 @@ def learn_scan(scan: Scan, terms: LearningTerms, progress: Progress | None = Non
         with closing(iter(scan)) as slices:  # type: ignore[type-var]
             for part in slices:
                 if part.rows.n_rows:
-                    yield batch_of(part), _foresight(part, scan)
+                    yield _folded(part, terms), _foresight(part, scan)
                 if progress is not None:
                     progress(scan)
 
     check_memory(1, terms.signature(scan.layout))
     whole = merge_stream(_pieces(batches(), scan.layout, terms))
     return Harvest(whole, dict(scan.counts), scan.dropped)
+
+
+def _folded(part: Slice, terms: LearningTerms) -> Batch:
+    """A slice as a batch, by classes and folds, where there are folds."""
+    groups = None if terms.folding is None else terms.folding.groups_of(part)
+    batch = batch_of(part)
+    with _named(part.rows):
+        return terms.fold(batch, groups)
 
 
 def _foresight(part: Slice, scan: Scan) -> float:

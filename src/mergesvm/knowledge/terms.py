@@ -13,6 +13,7 @@ from mergesvm.data.labels import Label, plain_label
 from mergesvm.engines import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.features import FeatureMap, Identity
+from mergesvm.knowledge.folding import Folding, folded
 from mergesvm.knowledge.signature import Signature
 
 
@@ -26,6 +27,7 @@ class LearningTerms:
     precision: str
     engine: Threads
     anchor: Any
+    folding: Folding | None = None
 
     @classmethod
     def of(
@@ -36,10 +38,17 @@ class LearningTerms:
         precision: str | None,
         engine: Threads,
         anchor: Any,
+        folding: Folding | None = None,
     ) -> LearningTerms:
         """Terms on which products are of the precision of the map, if none is given."""
         usual = "float64" if isinstance(features, Identity) else features.dtype.name
-        return cls(features, per_class, weights, precision or usual, engine, anchor)
+        return cls(features, per_class, weights, precision or usual, engine, anchor, folding)
+
+    def fold(self, batch: Batch, groups: Any = None) -> Batch:
+        """A batch by classes and folds, where there are folds."""
+        if self.folding is None:
+            return batch
+        return folded(batch, self.folding.numbers(batch.rows, groups, self.engine))
 
     def signature(self, layout: Layout, kind: str | None = None) -> Signature:
         """The signature of knowledge of such rows."""

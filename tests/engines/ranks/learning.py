@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import mergesvm as ms
 import samples
+from engine_laws import assert_same_folds
 from mergesvm.engines import MPI
 from mergesvm.errors import DataError, SignatureError
 from reference import assert_same_knowledge
@@ -117,6 +118,18 @@ def check_adding_and_retiring_rows_across_ranks(engine):
     new = ms.learn(more[ours], labels[ours], engine=engine)
     expected = ms.learn(np.vstack([X[100:], more]), np.r_[y[100:], labels])
     assert_same_knowledge(known + new - old, expected)
+
+
+def check_the_root_alone_receives_folds(engine):
+    X, y, weights, mine = private(engine)
+    numbers = np.where(y == 1, 5, np.arange(len(y)) % 2 - 1)  # the last fold is seen by some ranks only
+    with MPI(root=engine.workers - 1) as rooted:
+        for folds, own in ((4, 4), (numbers, numbers[mine])):
+            found = ms.learn(X[mine], y[mine], weights[mine], folds=own, engine=rooted)
+            expected = ms.learn(X, y, weights, folds=folds)
+            assert found.rows.sum() == (expected.rows.sum() if rooted.receives else 0)
+            if rooted.receives:
+                assert_same_folds(found, expected)
 
 
 def check_the_root_alone_receives(engine):

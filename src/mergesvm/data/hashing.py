@@ -1,0 +1,154 @@
+"""Numbers that rows and groups keep wherever they are read: hashes of what they hold."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import lru_cache
+from math import isnan
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mergesvm.data.columns import ColumnRows
+from mergesvm.data.labels import Label, Labels, as_labels
+from mergesvm.data.rows import Rows, spans
+from mergesvm.data.sparse import SparseRows
+from mergesvm.engines import Threads
+from mergesvm.errors import DataError
+
+BLOCK_VALUES = 1 << 16
+"""Rows are hashed so many values at a time, so that what is made of them stays in the cache."""
+
+COMPILED_VALUES = 1 << 20
+"""The same for the compiled kernel, which makes nothing of them: few pieces, because threads begin them in turns."""
+
+SMALL = 1 << 18
+"""With fewer values than this, threads take longer to start than to save."""
+
+COMPILED = tuple(np.dtype(name) for name in ("f8", "f4", "u1"))
+"""Types of rows that the compiled kernel takes as they are."""
+
+Hashes = NDArray[np.uint64]
+
+
+def row_hashes(rows: Rows, engine: Threads | None = None, kernels: ModuleType | None = None) -> Hashes:
+    """A hash of the values of each row, (rows,): equal rows have equal hashes, in any file, order, type or format.
+
+    It is the sum over the columns of m_j h(x_j) modulo 2^64, mixed, with h the bits of the value as a float64, folded
+    so that zero stays zero: columns that are not stored count nothing. ``kernels`` are the compiled kernels, if they
+    are loaded.
+
+    >>> from mergesvm.data import as_rows
+    >>> dense, bytes = as_rows([[0.0, 3.0]]), as_rows(np.array([[0, 3]], np.uint8))
+    >>> bool(row_hashes(dense) == row_hashes(bytes) == row_hashes(as_rows(sparse.csr_array([[0.0, 3.0]]))))
+    True
+    """
+    factors = _factors(rows.width)
+    hashes: Hashes = np.empty(rows.n_rows, dtype=np.uint64)
+
+    def run(span: tuple[int, int]) -> None:
+        hashes[slice(*span)] = _mixed(_sums(rows, span, factors, kernels))
+
+    values = stored_values(rows)
+    at_once = BLOCK_VALUES if kernels is None or isinstance(rows, (SparseRows, ColumnRows)) else COMPILED_VALUES
+    step = max(16, at_once * rows.n_rows // max(1, values))
+    (Threads(1) if engine is None or values < SMALL else engine).map(run, list(spans(rows.n_rows, step)))
+    return hashes
+
+
+def stored_values(rows: Rows) -> int:
+    """How many values have to be hashed."""
+    return int(rows.matrix.nnz) if isinstance(rows, SparseRows) else rows.n_rows * rows.width
+
+
+def group_hashes(groups: Any) -> Hashes:
+    """A hash of the group of each row, (rows,): text, whole numbers or booleans.
+
+    >>> group_hashes(["north", "south", "north"]) == group_hashes(["north", "x", "north"])
+    array([ True, False,  True])
+    """
+    try:
+        array = as_labels(groups)
+        missing = isinstance(array, np.ndarray) and _missing(array)
+        if np.any(missing):
+            raise DataError(f"row {np.argmax(missing)} is of no group. Give it one, or leave it out.")
+        labels = Labels.encode(array)
+    except DataError as error:
+        raise DataError(f"groups has to be one text, whole number or boolean a row: {_of_groups(str(error))}") from None
+    table = np.array([_hash(label) for label in labels.classes], dtype=np.uint64)
+    found: Hashes = table[labels.codes]
+    return found
+
+
+def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
+    if array.dtype.kind == "O":
+        values = array.tolist()
+        return np.array([value is None or (type(value) is float and isnan(value)) for value in values], dtype=np.bool_)
+    absent: NDArray[np.bool_] = array != array  # only a NaN differs from itself
+    return absent
+
+
+def _of_groups(said: str) -> str:
+    """What was said of labels is true of groups, too, but for the advice."""
+    first = said.removeprefix("Unknown label type: ").removeprefix("Input ").split(". ")[0].rstrip(".") + "."
+    return re.sub(r"\by\b", "groups", first).replace("Labels", "groups").replace("label", "group")
+
+
+def _hash(label: Label) -> int:
+    # 1, 1.0 and True are the same group, as they are the same class.
+    text = label if isinstance(label, str) else str(int(label))
+    kind = b"text" if isinstance(label, str) else b"number"
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=kind).digest()
+    return int.from_bytes(digest, "little")
+
+
+@lru_cache(maxsize=4)
+def _factors(width: int) -> Hashes:
+    factors = _mixed(np.arange(1, width + 1, dtype=np.uint64)) | np.uint64(1)
+    factors.flags.writeable = False
+    return factors
+
+
+def _sums(rows: Rows, span: tuple[int, int], factors: Hashes, kernels: ModuleType | None) -> Hashes:
+    """The sums over the columns, of rows of any kind."""
+    if isinstance(rows, ColumnRows):
+        total: Hashes = np.zeros(span[1] - span[0], dtype=np.uint64)
+        for column, factor in zip(rows.columns, factors, strict=True):
+            total += _folded(column[slice(*span)]) * factor
+        return total
+    block = rows.block(*span)
+    if sparse.issparse(block):
+        return _stored(block, factors)
+    if kernels is None:
+        return _folded(block) @ factors
+    hashes: Hashes = np.empty(len(block), dtype=np.uint64)
+    kernels.hash_rows(block if block.dtype in COMPILED else block.astype(np.float64), factors, hashes)
+    return hashes
+
+
+def _stored(block: Any, factors: Hashes) -> Hashes:
+    # Sums modulo 2^64 may overflow on the way, and differences are right all the same.
+    running = np.zeros(len(block.data) + 1, dtype=np.uint64)
+    np.cumsum(_folded(block.data) * factors[block.indices], out=running[1:])
+    hashes: Hashes = running[block.indptr[1:]] - running[block.indptr[:-1]]
+    return hashes
+
+
+def _folded(values: NDArray[Any]) -> Hashes:
+    """The bits of values as float64, -0 as 0, with the upper half, where small whole numbers differ, in the lower."""
+    with np.errstate(all="ignore"):  # what is not finite is found, and named, when it is summed
+        bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)
+    bits ^= bits >> np.uint64(32)
+    return bits
+
+
+def _mixed(values: Hashes) -> Hashes:
+    """Each bit of the result depends on all bits of the value (splitmix64)."""
+    values = values * np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

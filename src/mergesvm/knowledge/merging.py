@@ -1,0 +1,27 @@
+"""Adding many pieces: knowledge, or folds of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from mergesvm.knowledge import algebra
+from mergesvm.knowledge.folds import Folds, merge_folds
+from mergesvm.knowledge.knowledge import Knowledge
+
+Learned = TypeVar("Learned", Knowledge, Folds)
+
+
+def merge(pieces: Iterable[Learned]) -> Learned:
+    """Add many pieces at once. Pieces may know different classes; folds are added fold by fold.
+
+    >>> import mergesvm as ms
+    >>> ms.merge(ms.learn([[float(i)]], ["odd" if i % 2 else "even"]) for i in range(5))
+    Knowledge of 5 rows x 1 feature in 2 classes: even 3, odd 2
+    """
+    given: list[Any] = list(pieces)
+    folded = [isinstance(piece, Folds) for piece in given]
+    if any(folded) and not all(folded):
+        raise TypeError("Folds are added to folds, knowledge to knowledge: take folds.total for all rows of folds.")
+    whole: Any = merge_folds(given) if any(folded) else algebra.merge(given)
+    return whole  # type: ignore[no-any-return]
