@@ -13,30 +13,56 @@ array(['no', 'yes'], dtype='<U3')
 
 from mergesvm import engines, errors, features
 from mergesvm.data import Scan, scan
-from mergesvm.estimators import MergeSVC, ParallelKernelSVC, PegasosSVC, RecursiveSVC
-from mergesvm.knowledge import Knowledge, Signature, learn, load_kernels, merge
-from mergesvm.models import KernelModel, LinearModel, PairwiseModel, load_model, solve
+from mergesvm.estimators import MergeSVC, MergeSVCCV, ParallelKernelSVC, PegasosSVC, RecursiveSVC
+from mergesvm.knowledge import Folds, Knowledge, Signature, learn, load_kernels, merge
+from mergesvm.models import (
+    KernelModel,
+    LinearModel,
+    PairwiseModel,
+    eliminate,
+    expected,
+    influence,
+    load_model,
+    operating_curve,
+    operating_point,
+    path,
+    solve,
+    standardized_coefficients,
+    validate,
+)
+from mergesvm.solvers import drift
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Folds",
     "KernelModel",
     "Knowledge",
     "LinearModel",
     "MergeSVC",
+    "MergeSVCCV",
     "PairwiseModel",
     "ParallelKernelSVC",
     "PegasosSVC",
     "RecursiveSVC",
     "Scan",
     "Signature",
+    "drift",
+    "eliminate",
     "engines",
     "errors",
+    "expected",
     "features",
+    "influence",
     "learn",
     "load_kernels",
     "load_model",
     "merge",
+    "operating_curve",
+    "operating_point",
+    "path",
     "scan",
     "solve",
+    "standardized_coefficients",
+    "validate",
 ]

@@ -1,0 +1,279 @@
+"""MergeSVCCV: C, class weights and multi-class scheme chosen by cross-validation, for about the price of one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from mergesvm.data import Rows
+from mergesvm.data.labels import Labels
+from mergesvm.engines.engine import Engine
+from mergesvm.errors import ParameterError
+from mergesvm.estimators.face import Face
+from mergesvm.estimators.inputs import frozen_map_of, input_kept_on_failure, map_of, rows_to_learn
+from mergesvm.features import FeatureMap
+from mergesvm.knowledge import Folds, Knowledge, learn
+from mergesvm.models import LinearModel, PairwiseModel, Validation, validate
+
+
+class MergeSVCCV(Face):
+    """A :class:`MergeSVC` whose terms are chosen by cross-validation: one pass over the rows, and one more to measure.
+
+    The sums of each fold are kept; what is learned without a fold is their total less that fold. So every candidate of
+    the grid is solved without data, and all of them are measured at once on the rows that they have not seen.
+
+    Parameters
+    ----------
+    Cs : list of float, optional
+        By default 25 from 1e-6 to 1e6.
+    class_weights : a weighting, or list of weightings
+        None, "inverse", "complement", "balanced", or a dict; see :func:`mergesvm.solve`.
+    multiclass : {"ovr", "ovo"}, or list of both
+    cv : int, splitter, iterable or None
+        An int, or None for 5: rows fall into so many folds by a hash of their values, or of their group where
+        ``groups`` are given to fit. Or a splitter of scikit-learn, or a list of splits, if no row is held out twice.
+    scoring : str
+        "accuracy", "balanced_accuracy", "neg_log_loss", "roc_auc", "neg_squared_loss" or "neg_balanced_loss"; see
+        :func:`mergesvm.validate`.
+    measure : bool
+        False for no second pass: losses are exact all the same, and all else is estimated.
+    calibration : {None, "isotonic", "platt"}
+        Fit probabilities on the decisions about rows held out, where those of the sums alone are poor; see
+        :meth:`Model.calibrated`.
+    standardize, penalize_intercept, ties, features, n_features, random_state, precision, engine, n_jobs
+        As in :class:`MergeSVC`. With an engine other than threads, rows are learned there, and nothing is measured.
+
+    Attributes
+    ----------
+    C_, class_weight_, multiclass_ : the terms chosen
+    best_score_ : float
+    best_index_ : int
+    best_params_ : dict
+    cv_results_ : dict of arrays
+        As that of scikit-learn's GridSearchCV.
+    validation_ : Validation
+    folds_ : Folds
+    knowledge_ : Knowledge
+        Of all rows.
+    model_ : LinearModel or PairwiseModel
+    classes_, coef_, intercept_ : arrays
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mergesvm import MergeSVCCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = MergeSVCCV(multiclass=["ovr", "ovo"]).fit(X, y)
+    >>> machine.multiclass_, machine.best_score_ > 0.95, len(machine.cv_results_["params"])
+    ('ovo', True, 50)
+    """
+
+    folds_: Folds
+    validation_: Validation
+    _model: LinearModel | PairwiseModel
+
+    def __init__(
+        self,
+        Cs: Any = None,
+        class_weights: Any = None,
+        multiclass: Any = "ovr",
+        cv: Any = None,
+        scoring: str = "accuracy",
+        *,
+        measure: bool = True,
+        calibration: str | None = None,
+        standardize: bool = False,
+        penalize_intercept: bool = True,
+        ties: str = "recount",
+        features: FeatureMap | str | None = None,
+        n_features: int | None = None,
+        random_state: Any = None,
+        precision: str | None = None,
+        engine: Engine | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.Cs = Cs
+        self.class_weights = class_weights
+        self.multiclass = multiclass
+        self.cv = cv
+        self.scoring = scoring
+        self.measure = measure
+        self.calibration = calibration
+        self.standardize = standardize
+        self.penalize_intercept = penalize_intercept
+        self.ties = ties
+        self.features = features
+        self.n_features = n_features
+        self.random_state = random_state
+        self.precision = precision
+        self.engine = engine
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Learn from these rows, choose the terms, and solve on them."""
+        if not isinstance(self.scoring, str):
+            raise ParameterError(f"scoring has to be one name here, not {self.scoring!r}: it decides.")
+        with input_kept_on_failure(self):
+            rows, labels = rows_to_learn(self, X, y, True, self.engine, own=True)
+            mapping = map_of(self.features, self.n_features, self.random_state)
+            numbers = self._given_folds(rows, labels, groups)
+            folds = learn(
+                rows,
+                labels,
+                sample_weight,
+                features=frozen_map_of(mapping, rows, labels, self.engine),
+                folds=self._count() if numbers is None else numbers,
+                groups=groups if numbers is None else None,
+                precision=self.precision,
+                engine=self.engine,
+                n_jobs=self.n_jobs,
+            )
+            again = self.measure and isinstance(rows, Rows) and (self.engine is None or self.engine.embedded)
+            validation = validate(
+                folds,
+                rows if again else None,
+                labels if again else None,
+                sample_weight if again else None,
+                Cs=self.Cs,
+                class_weights=self.class_weights,
+                multiclass=self.multiclass,
+                standardize=self.standardize,
+                penalize_intercept=self.penalize_intercept,
+                ties=self.ties,
+                scoring=self.scoring,
+                groups=groups if numbers is None else None,
+                numbers=numbers,
+                n_jobs=self.n_jobs,
+            )
+            self._model = self._solved(validation, rows, labels, sample_weight, groups, numbers)
+            self.folds_, self.validation_ = folds, validation
+        return self
+
+    def _solved(
+        self, validation: Validation, rows: Any, labels: Any, sample_weight: Any, groups: Any, numbers: Any
+    ) -> LinearModel | PairwiseModel:
+        if self.calibration is None:
+            return validation.solve(self.n_jobs)
+        if not isinstance(rows, Rows) or not (self.engine is None or self.engine.embedded):
+            raise ParameterError(
+                "Rows elsewhere are not looked at again: calibrate the model, model_.calibrated(X, y)."
+            )
+        return validation.calibrated(
+            rows,
+            labels,
+            sample_weight,
+            self.calibration,
+            groups=groups if numbers is None else None,
+            numbers=numbers,
+            n_jobs=self.n_jobs,
+        )
+
+    def _count(self) -> Any:
+        return 5 if self.cv is None else self.cv
+
+    def _given_folds(self, rows: Any, labels: Any, groups: Any) -> NDArray[np.int64] | None:
+        """The fold of each row, where a splitter says it; None where rows fall into folds by themselves."""
+        if self.cv is None or isinstance(self.cv, (int, np.integer)):
+            return None
+        if not isinstance(rows, Rows):
+            raise ParameterError("Rows on a cluster are not seen by a splitter: give cv as a number of folds.")
+        classes = Labels.encode(labels).codes
+        numbers = np.full(rows.n_rows, -1, dtype=np.int64)
+        blank = np.zeros((rows.n_rows, 1))
+        for fold, (train, test) in enumerate(check_cv(self.cv, classes).split(blank, classes, groups)):
+            held = np.zeros(rows.n_rows, dtype=bool)
+            held[test] = True
+            if (numbers[held] >= 0).any() or int(held.sum()) + len(np.unique(train)) != rows.n_rows:
+                raise ParameterError(
+                    f"{self.cv!r} holds a row out twice, or trains on fewer than all others: only folds that part the "
+                    f"rows can be taken back from their sum. Use KFold, StratifiedKFold, GroupKFold or "
+                    f"PredefinedSplit, or GridSearchCV(MergeSVC()) for all others."
+                )
+            numbers[held] = fold
+        return numbers
+
+    @property
+    def model_(self) -> LinearModel | PairwiseModel:
+        """The model of all rows on the terms chosen."""
+        check_is_fitted(self)
+        return self._model
+
+    @property
+    def knowledge_(self) -> Knowledge:
+        """What has been learned of all rows."""
+        check_is_fitted(self)
+        return self.folds_.total
+
+    @property
+    def C_(self) -> float:  # noqa: N802 - scikit-learn's name
+        """The C chosen."""
+        check_is_fitted(self)
+        return self.validation_.best.C
+
+    @property
+    def class_weight_(self) -> Mapping[Any, float] | str | None:
+        """The class weights chosen."""
+        check_is_fitted(self)
+        weighting: Mapping[Any, float] | str | None = self.validation_.best.class_weight
+        return weighting
+
+    @property
+    def multiclass_(self) -> str:
+        """The multi-class scheme chosen."""
+        check_is_fitted(self)
+        return self.validation_.best.multiclass
+
+    @property
+    def best_index_(self) -> int:
+        """The place of the best candidate in ``cv_results_``."""
+        check_is_fitted(self)
+        return self.validation_.best_index
+
+    @property
+    def best_score_(self) -> float:
+        """The mean score of the best candidate on rows that it had not seen."""
+        check_is_fitted(self)
+        return self.validation_.best_score
+
+    @property
+    def best_params_(self) -> dict[str, Any]:
+        """The terms chosen, as a dict."""
+        return {"C": self.C_, "class_weight": self.class_weight_, "multiclass": self.multiclass_}
+
+    @property
+    def cv_results_(self) -> dict[str, Any]:
+        """All candidates, as scikit-learn's GridSearchCV tells of them."""
+        check_is_fitted(self)
+        validation = self.validation_
+        scores, means = validation.scores[validation.scoring[0]], validation.mean()
+        params = [
+            {"C": terms.C, "class_weight": terms.class_weight, "multiclass": terms.multiclass}
+            for terms in validation.grid
+        ]
+        columns = {f"param_{name}": _column([each[name] for each in params]) for name in params[0]}
+        splits = {f"split{fold}_test_score": scores[:, fold] for fold in range(scores.shape[1])}
+        order = np.where(np.isnan(means), -np.inf, means)
+        return {
+            **columns,
+            "params": params,
+            **splits,
+            "mean_test_score": means,
+            "std_test_score": np.array([np.nanstd(row) if not np.isnan(row).all() else np.nan for row in scores]),
+            "rank_test_score": np.array([1 + int((order > value).sum()) for value in order]),
+        }
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "validation_")
+
+
+def _column(values: list[Any]) -> np.ma.MaskedArray[Any, Any]:
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return np.ma.MaskedArray(objects, mask=False)

@@ -1,0 +1,342 @@
+"""Cross-validation of a whole grid, from the sums of the folds alone or with one more pass over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.engines import Threads
+from mergesvm.errors import KnowledgeError, ParameterError
+from mergesvm.knowledge import Folds, Knowledge
+from mergesvm.knowledge.stream import Progress
+from mergesvm.models.calibration import Calibration, check_method
+from mergesvm.models.examination import Examiner, Tally, examine
+from mergesvm.models.expected import expected_of_all
+from mergesvm.models.grid import Grid, Solved
+from mergesvm.models.learned_rows import LearnedRows
+from mergesvm.models.linear import LinearModel
+from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.models.solve import SolveTerms, solve
+from mergesvm.solvers.losses import class_losses, squared_losses
+
+Numbers = NDArray[np.float64]
+
+LOSSES = ("neg_squared_loss", "neg_balanced_loss")
+"""What is exact without data."""
+
+SCORINGS = (*LOSSES, "accuracy", "balanced_accuracy", "neg_log_loss", "roc_auc")
+
+MEASURES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced_accuracy",
+    "neg_log_loss": "log_loss",
+    "roc_auc": "auc",
+}
+"""Of what is counted or expected, where each score is found."""
+
+EXPECTED = {
+    "accuracy": "recalls",
+    "balanced_accuracy": "recalls",
+    "neg_log_loss": "log_losses",
+    "roc_auc": "aucs",
+}
+"""What has to be expected for an estimate of each score."""
+
+NEEDS = {"neg_log_loss": {"probabilities"}, "roc_auc": {"probabilities", "ranks"}}
+
+KEPT_BYTES = 2**29
+"""Curves need all scores at one time: of more candidates than fit in here, some are examined after the others."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """How well each candidate does on rows that it has not seen.
+
+    Attributes
+    ----------
+    grid : Grid
+        The candidates; ``grid[i]`` are the terms of the i-th.
+    scoring : tuple of str
+        The first decides.
+    scores : dict of scoring to array of shape (candidates, folds)
+        Higher is better.
+    measured : bool
+        Whether rows were looked at. If not, losses are exact, and all else is estimated from the class-conditional
+        normal of the scores.
+    folds : Folds
+    """
+
+    grid: Grid
+    scoring: tuple[str, ...]
+    scores: dict[str, Numbers]
+    measured: bool
+    folds: Folds
+
+    def mean(self, scoring: str | None = None) -> Numbers:
+        """The mean over the folds, (candidates,); NaN where there is no number for any."""
+        return _mean(self.scores[scoring or self.scoring[0]])
+
+    @property
+    def best_index(self) -> int:
+        """The candidate with the highest mean; of equals the first, whose C is smallest."""
+        means = self.mean()
+        if np.isnan(means).all():
+            raise KnowledgeError(
+                f"No candidate has a number for {self.scoring[0]}: no fold has rows of the classes that this needs."
+            )
+        return int(np.nanargmax(means))
+
+    @property
+    def best(self) -> SolveTerms:
+        """The terms of the best candidate."""
+        return self.grid[self.best_index]
+
+    @property
+    def best_score(self) -> float:
+        """Its mean score."""
+        return float(self.mean()[self.best_index])
+
+    def solve(self, n_jobs: int | None = None) -> LinearModel | PairwiseModel:
+        """The model of all rows on the best terms."""
+        return solve(self.folds, **self.best.given(), n_jobs=n_jobs)
+
+    def held_out(self) -> list[tuple[LinearModel | PairwiseModel, Knowledge]]:
+        """For each fold that has rows, the model of all others on the best terms, and the knowledge of the fold.
+
+        >>> import mergesvm as ms
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> pairs = ms.validate(ms.learn(X, y, folds=5), standardize=True).held_out()
+        >>> round(ms.operating_point(pairs, recall=0.99).false_positive_rate, 2)
+        0.09
+        """
+        return [
+            (solve(self.folds.train(fold), **self.best.given()), part)
+            for fold, part in enumerate(self.folds)
+            if part.labels and self.folds.train(fold).labels
+        ]
+
+    def calibrated(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        method: str = "isotonic",
+        *,
+        groups: Any = None,
+        numbers: Any = None,
+        n_jobs: int | None = None,
+    ) -> LinearModel | PairwiseModel:
+        """The model of all rows on the best terms, with probabilities fitted on rows that their model had not seen.
+
+        Each row that was learned, given once more, is scored by the model of all folds but its own; see
+        :meth:`Model.calibrated` for the methods, and :func:`validate` for the rows.
+
+        >>> import mergesvm as ms
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> ms.validate(ms.learn(X, y, folds=5), standardize=True).calibrated(X, y, method="platt").calibration_
+        Calibration(method='platt', rows=569)
+        """
+        check_method(method)
+        model, engine = self.solve(n_jobs), Threads(n_jobs)
+        rows = LearnedRows(self.folds, X, y, sample_weight, groups, numbers, engine)
+        scores, codes, weights = rows.decisions(
+            [solve(self.folds.train(fold), **self.best.given()) for fold in range(len(self.folds))]
+        )
+        return model.with_calibration(Calibration.fit(scores, codes, weights, method, len(model.labels)))
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row a candidate: its terms, and mean and standard deviation of each score."""
+        columns = {name: (_mean(scores), _deviation(scores)) for name, scores in self.scores.items()}
+        return [
+            {"C": terms.C, "class_weight": terms.class_weight, "multiclass": terms.multiclass}
+            | {name: float(mean[at]) for name, (mean, _) in columns.items()}
+            | {f"{name} deviation": float(deviation[at]) for name, (_, deviation) in columns.items()}
+            for at, terms in enumerate(self.grid)
+        ]
+
+    def __repr__(self) -> str:
+        best, name = self.best, self.scoring[0]
+        return (
+            f"Validation of {len(self.grid)} candidates in {len(self.folds)} folds: C={best.C:g}, "
+            f"class_weight={best.class_weight!r}, multiclass={best.multiclass!r} has "
+            f"{'' if self.exact(name) else 'an estimated '}{name} {self.best_score:.4f}"
+        )
+
+    def exact(self, scoring: str) -> bool:
+        """Whether a score is what measuring all rows gives, and not an estimate."""
+        return self.measured or scoring in LOSSES
+
+
+def validate(
+    folds: Folds,
+    X: Any = None,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    Cs: Any = None,
+    class_weights: Any = None,
+    multiclass: Any = "ovr",
+    standardize: bool = False,
+    penalize_intercept: bool = True,
+    ties: str = "recount",
+    scoring: str | Sequence[str] = "neg_squared_loss",
+    groups: Any = None,
+    numbers: Any = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Validation:
+    """Score all candidates on the folds that each has not seen: what cross-validation by as many trainings gives.
+
+    Without rows, squared losses are exact, and all else is estimated, as if the scores of each class were normal. With
+    the rows that were learned, given once more, everything is measured, for all candidates at once.
+
+    Parameters
+    ----------
+    folds : Folds
+        What ``ms.learn(..., folds=5)`` gives.
+    X, y, sample_weight : rows as they were learned; or a scan, optional
+        The order does not matter, unless folds were given by hand.
+    Cs : list of float, optional
+        By default 25 from 1e-6 to 1e6.
+    class_weights : a weighting, or list of weightings
+        None, "inverse", "complement", "balanced", or a mapping; see :func:`solve`.
+    multiclass : {"ovr", "ovo"}, or list of both
+    standardize, penalize_intercept, ties
+        As in :func:`solve`, the same for all candidates.
+    scoring : str or list of str
+        The first decides: "neg_squared_loss", the mean of (1 - y f(x))^2 over rows and binary problems;
+        "neg_balanced_loss", in which all classes count alike; "accuracy", "balanced_accuracy", "neg_log_loss",
+        "roc_auc" (of more than two classes the mean of each against the rest).
+    groups : as in :func:`learn`
+    numbers : sequence of int, optional
+        The fold of each row of X, where folds were given by hand.
+    n_jobs : int, optional
+    progress : function, optional
+        Called with the scan after each of its slices.
+
+    Examples
+    --------
+    >>> import mergesvm as ms
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> folds = ms.learn(X, y, folds=5)
+    >>> validation = ms.validate(folds, class_weights=[None, "balanced"])
+    >>> validation
+    Validation of 50 candidates in 5 folds: C=3.16228, class_weight=None, multiclass='ovr' has neg_squared_loss -0.3767
+    >>> validation.solve()
+    LinearModel of 3 classes x 4 features
+    >>> ms.validate(folds, X, y, multiclass="ovo", scoring="accuracy").best_score > 0.95
+    True
+    """
+    if not isinstance(folds, Folds):
+        kind = type(folds).__name__
+        raise TypeError(f"Only folds can be validated, not {kind}: learn with folds=5, or make Folds of pieces.")
+    grid = Grid.of(Cs, class_weights, multiclass, standardize, penalize_intercept, ties)
+    names = (scoring,) if isinstance(scoring, str) else tuple(scoring)
+    unknown = [name for name in names if name not in SCORINGS]
+    if unknown or not names:
+        wrong = unknown[0] if unknown else scoring
+        raise ParameterError(f"scoring has to be among {', '.join(SCORINGS)}, not {wrong!r}.")
+    if not folds.labels:
+        raise KnowledgeError("There is nothing to validate: the folds have no rows, or rows of weight zero only.")
+    if int((folds.rows > 0).sum()) < (2 if folds.rest is None else 1):
+        raise KnowledgeError(
+            f"All rows lie in one fold (n_samples = {int(folds.total.rows.sum())}), so that there are none left to "
+            f"learn from. Give more rows, or more folds."
+        )
+    engine = Threads(n_jobs)
+    rows = None if X is None else LearnedRows(folds, X, y, sample_weight, groups, numbers, engine, progress)
+    scores = {name: np.full((len(grid), len(folds)), np.nan) for name in names}
+    kept = 8 * int(folds.rows.sum()) * len(folds.labels) * len(grid)
+    passes = -(-kept // KEPT_BYTES) if rows is not None and "roc_auc" in names else 1
+    for places, some in grid.parts(passes):
+        for name, found in _scored(some, folds, names, rows, engine).items():
+            scores[name][places] = found
+    return Validation(grid, names, scores, rows is not None, folds)
+
+
+def _scored(
+    grid: Grid, folds: Folds, names: tuple[str, ...], rows: LearnedRows | None, engine: Threads
+) -> dict[str, Numbers]:
+    """Scores of all candidates of a grid in all folds, for each scoring (candidates, folds)."""
+    scores = {name: np.full((len(grid), len(folds)), np.nan) for name in names}
+    needs: set[str] = set().union(*(NEEDS.get(name, set()) for name in names))
+    counted = [name for name in names if name not in LOSSES]
+    examiners: list[Examiner | None] = []
+    for fold, held_out in enumerate(folds):
+        train = folds.train(fold)
+        if not held_out.labels or not train.labels:
+            examiners.append(None)
+            continue
+        solved = grid.solve(train, engine)
+        for name in set(names) & set(LOSSES):
+            scores[name][:, fold] = np.concatenate([_loss(each, held_out, name) for each in solved])
+        if counted and rows is None:
+            _estimate(scores, counted, fold, solved, held_out, engine)
+        examiners.append(Examiner(solved, folds.labels, needs) if counted and rows is not None else None)
+    if rows is not None and any(examiners):
+        for fold, tally in enumerate(examine(examiners, rows.batches(), engine)):
+            if tally is not None:
+                for name in counted:
+                    scores[name][:, fold] = _measured(tally, name)
+    return scores
+
+
+def _loss(solved: Solved, held_out: Knowledge, name: str) -> Numbers:
+    """The mean over problems of the mean squared loss, negative, at each C."""
+    known = [label for label in held_out.labels if label in solved.labels]
+    if not known:
+        return np.full(len(solved.Cs), np.nan)
+    held_out = held_out.only(known) if len(known) < len(held_out.labels) else held_out
+    signs, bundle = solved.signs(held_out.labels), solved.bundle()
+    if name == "neg_squared_loss":
+        totals, weights = squared_losses(held_out, bundle, signs), np.abs(signs) @ held_out.counts
+    else:
+        totals = (class_losses(held_out, bundle, signs) / held_out.counts).sum(axis=1)
+        weights = np.abs(signs).sum(axis=1).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        means = np.where(weights > 0, totals / weights, np.nan)
+    return -_mean(means.reshape(len(solved.Cs), -1))
+
+
+def _estimate(
+    scores: dict[str, Numbers],
+    names: list[str],
+    fold: int,
+    solved: Sequence[Solved],
+    held_out: Knowledge,
+    engine: Threads,
+) -> None:
+    known = [label for label in held_out.labels if label in solved[0].labels]
+    if not known:
+        return
+    there, wanted = held_out.only(known), [EXPECTED[name] for name in names]
+    paths = (list(each.models()) for each in solved)
+    guesses = [guess for models in paths for guess in expected_of_all(models, there, wanted, engine.workers)]
+    for at, guess in enumerate(guesses):
+        # Rows of classes that the model has not met are wrong.
+        share = float(guess.counts.sum() / held_out.frequencies.sum())
+        met = {"accuracy": share, "balanced_accuracy": len(known) / len(held_out.labels), "neg_log_loss": -1.0}
+        for name in names:
+            scores[name][at, fold] = getattr(guess, MEASURES[name]) * met.get(name, 1.0)
+
+
+def _measured(tally: Tally, name: str) -> Numbers:
+    values: Numbers = getattr(tally, MEASURES[name])
+    return -values if name.startswith("neg_") else values
+
+
+def _mean(values: Numbers) -> Numbers:
+    known = ~np.isnan(values)
+    count = known.sum(axis=1)
+    return np.where(count > 0, np.where(known, values, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
+
+
+def _deviation(values: Numbers) -> Numbers:
+    return np.sqrt(_mean((values - _mean(values)[:, None]) ** 2))
