@@ -37,7 +37,7 @@ def days(tmp_path):
         rows = slice(300 * day, 300 * day + 300)
         table = pa.table({**{f"x{i}": X[rows, i] for i in range(3)}, "y": y[rows]})
         pq.write_table(table, tmp_path / f"day{day}.parquet", row_group_size=100)
-    return tmp_path, ms.learn(X, y, feature_names=["x0", "x1", "x2"])
+    return tmp_path, ms.learn(X, y, feature_names=["x0", "x1", "x2"], folds=3)
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,20 @@ def days(tmp_path):
         pytest.param(None, ["--engine", "spark", "--workers", "2"], id="spark", marks=pytest.mark.xdist_group("spark")),
     ],
 )
-def test_learn_gives_the_same_file_on_every_engine(ranks, options, days, request):
+def test_learn_gives_the_same_file_of_folds_on_every_engine(ranks, options, days, request):
     if "spark" in options:
         request.getfixturevalue("java")
     folder, expected = days
     output = folder / "all.knowledge"
-    done = run("learn", f"{folder}/day*.parquet", "--label", "y", "-o", output, "--verbose", *options, ranks=ranks)
+    wanted = ["--label", "y", "--folds", "3", "-o", output, "--verbose"]
+    done = run("learn", f"{folder}/day*.parquet", *wanted, *options, ranks=ranks)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("written to") == 1
     assert "sent: " in done.stdout
-    assert_same(ms.Knowledge.load(output), expected)
+    found = ms.Folds.load(output)
+    assert_same(found.total, expected.total)
+    for part, same in zip(found, expected, strict=True):
+        assert_same(part, same)
 
 
 @pytest.mark.xdist_group("mpi")

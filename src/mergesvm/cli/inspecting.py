@@ -10,13 +10,14 @@ from rich.markup import escape
 from rich.table import Table
 from scipy import sparse
 
-from mergesvm.cli.knowing import facts, open_any
+from mergesvm.cli.knowing import facts
+from mergesvm.cli.opening import open_any
 from mergesvm.cli.options import AsJson, Debug
 from mergesvm.cli.talk import Talk, printable, said
 from mergesvm.data import Layout
 from mergesvm.features import FeatureMap
 from mergesvm.files import read_format
-from mergesvm.knowledge import Knowledge, Signature
+from mergesvm.knowledge import Folding, Folds, Knowledge, Signature
 from mergesvm.knowledge.knowledge import counted
 from mergesvm.knowledge.provenance import Provenance
 from mergesvm.models import KernelModel, Model
@@ -37,20 +38,24 @@ def inspect_command(
         _print_lines(talk, file, _map(content))
         talk.result(file=file, kind="features", format=read_format(file), **_map_facts(content))
         return
-    _print_lines(talk, file, _knowledge(content) if isinstance(content, Knowledge) else _model(content))
-    _print_classes(talk, content)
-    provenance = content.provenance if isinstance(content, Knowledge) else content.domain.provenance
+    folds = content if isinstance(content, Folds) else None
+    learned = content.total if isinstance(content, Folds) else content if isinstance(content, Knowledge) else None
+    _print_lines(talk, file, _model(content) if learned is None else _knowledge(learned, folds))
+    _print_classes(talk, content if learned is None else learned)
+    if folds is not None:
+        _print_folds(talk, folds)
+    provenance = content.domain.provenance if learned is None else content.provenance
     _print_provenance(talk, provenance)
     talk.result(
         file=file,
-        kind="knowledge" if isinstance(content, Knowledge) else "model",
+        kind="model" if learned is None else "knowledge" if folds is None else "folds",
         format=read_format(file),
         names=content.signature.names,
         map=repr(content.signature.features),
         fingerprint=content.signature.features.fingerprint,
         categories=dict(content.signature.categories),
         provenance=[vars(origin) for origin in provenance],
-        **(facts(content) if isinstance(content, Knowledge) else _facts(content)),
+        **(_facts(content) if learned is None else facts(content)),
     )
 
 
@@ -67,18 +72,31 @@ def shown(text: object) -> str:
     return escape(printable(text))
 
 
-def _knowledge(knowledge: Knowledge) -> dict[str, str]:
+def _knowledge(knowledge: Knowledge, folds: Folds | None) -> dict[str, str]:
+    pieces = [knowledge] if folds is None else [*folds, *([] if folds.rest is None else [folds.rest])]
+    form = "one matrix a class" if knowledge.per_class else "pooled"
     return {
         "knowledge of": f"{int(knowledge.rows.sum()):,} rows in {len(knowledge.labels):,} classes",
         **_features(knowledge.signature),
-        "form": "one matrix a class" if knowledge.per_class else "pooled",
+        **({} if folds is None else {"folds": _folding(folds.folding)}),
+        "form": form if folds is None else f"{form} and fold",
         "precision": knowledge.precision,
-        "in memory": f"{knowledge.nbytes / 1e6:,.1f} MB",
+        "in memory": f"{sum(piece.nbytes for piece in pieces) / 1e6:,.1f} MB",
     }
 
 
+def _folding(folding: Folding) -> str:
+    column = "" if folding.column is None else f", the column {folding.column}"
+    rules = {
+        "rows": "by a hash of the values of each row",
+        "groups": f"by a hash of the group of each row{column}",
+        "given": "as they were given",
+    }
+    return f"{folding.count:,}, {rules[folding.by]}"
+
+
 def _model(model: Model) -> dict[str, str]:
-    terms = model.domain.terms
+    terms, fitted = model.domain.terms, model.calibration_
     return {
         "model": repr(model),
         **_features(model.signature),
@@ -86,6 +104,7 @@ def _model(model: Model) -> dict[str, str]:
         "class weights": str(terms["class_weight"] or "none"),
         "solver": model.solver_,
         "learned from": f"{int(model.domain.rows.sum()):,} rows",
+        "calibrated": "no" if fitted is None else f"{fitted.method}, on {counted(fitted.rows, 'row')} kept back",
     }
 
 
@@ -131,6 +150,7 @@ def _steps(terms: dict[str, Any]) -> dict[str, str]:
 
 
 def _facts(model: Model) -> dict[str, Any]:
+    fitted = model.calibration_
     return {
         "rows": int(model.domain.rows.sum()),
         "features": model.signature.width,
@@ -138,6 +158,7 @@ def _facts(model: Model) -> dict[str, Any]:
         "counts": model.domain.rows.tolist(),
         "model": repr(model),
         "solver": model.solver_,
+        "calibration": fitted and {"method": fitted.method, "rows": fitted.rows},
         "terms": {**model.domain.terms, "class_weight": str(model.domain.terms["class_weight"])},
         **(_kernel_facts(model) if isinstance(model, KernelModel) else {}),
     }
@@ -205,6 +226,17 @@ def _print_classes(talk: Talk, content: Any) -> None:
         count, weight = int(rows[code]), float(weights[code])
         more = [] if support is None else [f"{support[code]:,}"]
         table.add_row(shown(label), f"{count:,}", said(weight), f"{weight / weights.sum():.1%}", *more)
+    talk.out.print(table)
+
+
+def _print_folds(talk: Talk, folds: Folds) -> None:
+    table = Table("fold", "rows", "share")
+    for column in table.columns:
+        column.justify = "right"
+    rows, total = folds.rows.tolist(), int(folds.total.rows.sum())
+    never = [] if folds.rest is None else [("never held out", int(folds.rest.rows.sum()))]
+    for name, count in [*((str(fold), count) for fold, count in enumerate(rows[:100])), *never]:
+        table.add_row(name, f"{count:,}", f"{count / max(total, 1):.1%}")
     talk.out.print(table)
 
 

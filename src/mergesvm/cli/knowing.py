@@ -1,15 +1,14 @@
-"""Commands on knowledge: learn, merge, subtract and solve."""
+"""Commands that make knowledge: learn, merge and subtract."""
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from mergesvm.cli.opening import expand, keep_folds, loaded, named, open_any
 from mergesvm.cli.options import (
     Address,
     AsJson,
@@ -21,17 +20,14 @@ from mergesvm.cli.options import (
     Quiet,
     Verbose,
     Workers,
-    as_class_weight,
 )
 from mergesvm.cli.reading import Reading, reads
 from mergesvm.cli.running import running
 from mergesvm.cli.talk import Talk, check_output, printable
 from mergesvm.data import Scan
-from mergesvm.errors import MissingFileError, ParameterError, SignatureError
-from mergesvm.features import FeatureMap, Identity, as_map, is_map_name, load
-from mergesvm.files import read_kind
-from mergesvm.knowledge import Knowledge, learn, merge_stream
-from mergesvm.models import load_model, solve
+from mergesvm.errors import KnowledgeError, ParameterError
+from mergesvm.features import FeatureMap, Identity, as_map, is_map_name
+from mergesvm.knowledge import Folds, Knowledge, learn, merge_stream
 
 
 @reads()
@@ -51,6 +47,17 @@ def learn_command(
     precision: Annotated[
         str | None,
         typer.Option(help="Of the products: float64, or float32, which is faster; by default that of the map."),
+    ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            help="Keep the knowledge of so many folds, so that solve can choose C, with no further look at the rows; "
+            "takes as many times the memory."
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="A column, which is then no feature: rows with the same value in it are in the same fold."),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(help="Threads, one a core by default; with another engine those of each worker, one.")
@@ -73,7 +80,8 @@ def learn_command(
         def prepare() -> tuple[FeatureMap, Scan]:
             earlier = None if like is None else open_any(like)
             mapping = features_from(features, earlier)
-            return mapping, reading.scan(like=earlier or (mapping if has_layout(mapping) else None))
+            pattern = earlier if earlier is not None else mapping if has_layout(mapping) else None
+            return mapping, reading.scan(like=pattern, keep=() if groups is None else (groups,))
 
         mapping, source = place.together(prepare)
         frozen_here = not mapping.frozen
@@ -87,11 +95,13 @@ def learn_command(
                 markup=False,
             )
         with talk.progress("learning") as progress:
-            knowledge = learn(
+            knowledge: Knowledge | Folds = learn(
                 source,
                 features=mapping,
                 per_class=not pooled,
                 precision=precision,
+                folds=folds,
+                groups=groups,
                 engine=place,
                 n_jobs=jobs,
                 progress=progress,
@@ -126,7 +136,7 @@ def merge_command(
     check_output(output, force)
     paths = expand(pieces)
 
-    knowledge = merge_stream(_loaded(paths))
+    knowledge = _sum_of_folds(paths) if keep_folds(paths) else merge_stream(loaded(paths))
     assert knowledge is not None
     knowledge.save(output)
     talk.out.print(printable(f"{len(paths)} pieces merged: {knowledge}\nwritten to {output}"), markup=False)
@@ -145,84 +155,26 @@ def subtract_command(
     """Take pieces back: what is left is the knowledge that never saw their rows."""
     talk = Talk(quiet, as_json)
     check_output(output, force)
-    knowledge = Knowledge.load(whole)
-    for path in expand(parts):
-        knowledge = knowledge - Knowledge.load(path)
+    paths = expand(parts)
+    kind: Any = Folds if keep_folds([whole, *paths]) else Knowledge
+    knowledge = kind.load(whole)
+    for path in paths:
+        try:
+            knowledge = knowledge - kind.load(path)
+        except KnowledgeError as error:
+            raise type(error)(f"{path} cannot be taken from {whole}. {error}") from None
     knowledge.save(output)
     talk.out.print(printable(f"What is left: {knowledge}\nwritten to {output}"), markup=False)
     talk.result(output=output, **facts(knowledge))
 
 
-def solve_command(
-    knowledge: Annotated[Path, typer.Argument(help="A file of knowledge.", metavar="KNOWLEDGE")],
-    output: Output,
-    C: Annotated[float, typer.Option("--C", "-C", help="The larger, the closer to the data.")] = 1.0,
-    class_weight: Annotated[
-        str, typer.Option(help="none, inverse, complement, balanced, or class=weight,class=weight.")
-    ] = "none",
-    multiclass: Annotated[str, typer.Option(help="ovr (one-vs-rest) or ovo (one-vs-one).")] = "ovr",
-    ties: Annotated[str, typer.Option(help="Ties of votes: recount, sequential or margin.")] = "recount",
-    standardize: Annotated[bool, typer.Option("--standardize", help="Bring all features to unit variance.")] = False,
-    free_intercept: Annotated[
-        bool, typer.Option("--free-intercept", help="Do not penalise the intercept, as scikit-learn does not.")
-    ] = False,
-    onnx: Annotated[Path | None, typer.Option(help="Write the model as ONNX, too.")] = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    debug: Debug = False,  # noqa: ARG001
-) -> None:
-    """Solve knowledge into a model; C, class weights and the multi-class scheme are chosen now, with no data."""
-    talk = Talk(quiet, as_json)
-    check_output(output, force)
-    check_output(onnx, force, ".onnx")
-    learned = Knowledge.load(knowledge)
-    model = solve(
-        learned,
-        C,
-        as_class_weight(class_weight, learned.labels),
-        multiclass,
-        standardize,
-        penalize_intercept=not free_intercept,
-        ties=ties,
-    )
-    model.save(output)
-    if onnx is not None:
-        model.to_onnx(onnx)
-    talk.out.print(printable(f"{model}\nwritten to {output}" + (f" and {onnx}" if onnx else "")), markup=False)
-    talk.result(output=output, model=repr(model), solver=model.solver_, onnx=onnx)
-
-
-def expand(names: list[str]) -> list[Path]:
-    """Files from names and globs, none of them twice."""
-    paths: list[Path] = []
-    for name in names:
-        found = [name] if Path(name).exists() or not glob.has_magic(name) else sorted(glob.glob(name))  # noqa: PTH207
-        if not found:
-            raise MissingFileError(f"No file matches {name}.")
-        paths += [Path(path) for path in found]
-    for index, path in enumerate(paths):
-        if path.resolve() in [other.resolve() for other in paths[:index]]:
-            raise ParameterError(f"{path} is named twice: its rows would count twice.")
-    return paths
-
-
-def _loaded(paths: list[Path]) -> Iterator[Knowledge]:
-    first = None
-    for path in paths:
-        piece = Knowledge.load(path)
-        first = first or piece.signature
-        try:
-            first = first.joined(piece.signature)
-        except SignatureError as error:
-            raise SignatureError(f"{path} does not go with {paths[0]}. {error}") from None
-        yield piece
-
-
-def open_any(path: Path) -> Any:
-    """Knowledge, a feature map or a model, whichever the file holds."""
-    kind = read_kind(path)
-    return Knowledge.load(path) if kind == "knowledge" else load(path) if kind == "features" else load_model(path)
+def _sum_of_folds(paths: list[Path]) -> Folds:
+    """Folds added up as they are read, so that few of them are in memory at one time."""
+    total = Folds.load(paths[0])
+    for path in paths[1:]:
+        with named(path, paths[0]):
+            total = total + Folds.load(path)
+    return total
 
 
 def features_from(given: str | None, like: Any = None) -> FeatureMap:
@@ -243,8 +195,12 @@ def has_layout(mapping: FeatureMap) -> bool:
     return mapping.frozen and not isinstance(mapping, Identity)
 
 
-def facts(knowledge: Knowledge) -> dict[str, Any]:
+def facts(knowledge: Knowledge | Folds) -> dict[str, Any]:
     """What a machine wants to know of knowledge."""
+    if isinstance(knowledge, Folds):
+        folding = knowledge.folding
+        rule = {"by": folding.by, "column": folding.column, "rows": knowledge.rows.tolist()}
+        return {**facts(knowledge.total), "folds": rule}
     return {
         "rows": int(knowledge.rows.sum()),
         "features": knowledge.width,

@@ -101,6 +101,23 @@ def as_class_weight(text: str | None, classes: Sequence[Label]) -> str | Mapping
     return weights
 
 
+def as_numbers(text: str, option: str) -> list[float]:
+    """Numbers with commas between them.
+
+    >>> as_numbers("1e-2,1,100", "--Cs")
+    [0.01, 1.0, 100.0]
+    """
+    return [as_number(part.strip(), option) for part in text.split(",")]
+
+
+def as_number(text: str, option: str) -> float:
+    """A number as the command line gives it."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ParameterError(f"{option} has to be a number, not {text!r}.") from None
+
+
 def as_weights(text: str, kind: str | None, source: Scan) -> dict[Label, float] | None:
     """Class weights as ``class=weight,class=weight`` before all classes are known; their kind is that of the first."""
     if text == "none":

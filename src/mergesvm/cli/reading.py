@@ -68,12 +68,14 @@ KNOWN = ("weight", "missing", "unknown", "format", "no_header", "zero_based", "b
 """The options for files whose columns a model knows already; of predictions, all but the weight."""
 
 
-def reads(*options: str, **defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def reads(
+    *options: str, kind: type[Reading] = Reading, **defaults: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of :class:`Reading` in the place of its parameter ``reading``.
 
     All of them, unless some are named; with other defaults, where given.
     """
-    hints = get_type_hints(Reading, include_extras=True)
+    hints = get_type_hints(kind, include_extras=True)
     wanted = [
         inspect.Parameter(
             field.name,
@@ -81,13 +83,13 @@ def reads(*options: str, **defaults: Any) -> Callable[[Callable[..., None]], Cal
             default=defaults.get(field.name, inspect.Parameter.empty if field.default is MISSING else field.default),
             annotation=hints[field.name],
         )
-        for field in fields(Reading)
+        for field in fields(kind)
         if not options or field.name in ("files", *options)
     ]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def run(**given: Any) -> None:
-            reading = Reading(**{parameter.name: given.pop(parameter.name) for parameter in wanted})
+            reading = kind(**{parameter.name: given.pop(parameter.name) for parameter in wanted})
             command(reading=reading, **given)
 
         parameters: list[inspect.Parameter] = []

@@ -13,7 +13,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from mergesvm.cli.knowing import facts, features_from, has_layout, open_any
+from mergesvm.cli.knowing import facts, features_from, has_layout
+from mergesvm.cli.opening import open_any
 from mergesvm.cli.options import AsJson, Debug, Force, Quiet, as_weights
 from mergesvm.cli.picture import KINDS, save_stream_picture
 from mergesvm.cli.reading import Reading, reads
@@ -21,7 +22,7 @@ from mergesvm.cli.talk import Talk, check_output, printable
 from mergesvm.cli.terminal import plot_lines
 from mergesvm.data import Scan
 from mergesvm.errors import ParameterError
-from mergesvm.knowledge import Knowledge, Signature
+from mergesvm.knowledge import Folds, Knowledge, Signature
 from mergesvm.models.live import LiveModel
 from mergesvm.models.live_terms import LiveTerms
 from mergesvm.models.prequential import Prequential
@@ -73,6 +74,8 @@ def stream_command(
     if output is not None and knowledge is not None and output.resolve() == knowledge.resolve():
         raise ParameterError(f"The model and the knowledge cannot both be written to {output}. Choose two names.")
     earlier = None if begin is None else open_any(begin)
+    if isinstance(earlier, Folds):
+        earlier = earlier.total
     if earlier is not None and not isinstance(earlier, Knowledge):
         raise ParameterError(f"{begin} holds no knowledge. A stream goes on from what learn or merge has written.")
     mapping = features_from(features, earlier)

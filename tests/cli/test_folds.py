@@ -1,0 +1,355 @@
+"""Folds on the command line: learned, merged, taken back, looked at, and terms chosen by them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
+
+import mergesvm as ms
+from mergesvm.cli.main import main
+from mergesvm.data import as_rows
+from mergesvm.knowledge import Folding
+from reference import plane_by_qr, side_weights
+
+BIN = Path(sys.executable).parent
+COLUMNS, CLASSES = ["a", "b", "c"], np.array(["high", "low", "middle"])
+CS = [1e-3, 1e-2, 1.0]
+
+
+@pytest.fixture
+def mergesvm(monkeypatch, capsys):
+    """The command line in this process."""
+
+    def run(*arguments, cwd, code=0):
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "argv", ["mergesvm", *map(str, arguments)])
+        monkeypatch.setattr("signal.signal", lambda *_: None)
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        assert (end.value.code or 0) == code, err
+        return " ".join(err.split()) if code else out
+
+    return run
+
+
+def frame(rows, seed):
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(rows, 3))
+    y = CLASSES[np.digitize(X @ [1.0, 2.0, -1.0] + generator.normal(size=rows), [-1, 3])]
+    return pd.DataFrame(X, columns=COLUMNS).assign(who=generator.integers(0, 40, rows).astype(str), y=y)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Three days as files of rows, of knowledge and of folds, and all of their rows."""
+    folder = tmp_path_factory.mktemp("folds")
+    days = [frame(rows, rows) for rows in (150, 200, 250)]
+    for number, day in enumerate(days, 1):
+        day.to_parquet(folder / f"day{number}.parquet")
+        scan = ms.scan(folder / f"day{number}.parquet", label="y", features=COLUMNS, keep=["who"])
+        ms.learn(scan).save(folder / f"day{number}.knowledge")
+        ms.learn(scan, folds=4, groups="who").save(folder / f"folds{number}.knowledge")
+    ms.merge(ms.Folds.load(folder / f"folds{number}.knowledge") for number in (1, 2, 3)).save(folder / "all.knowledge")
+    return folder, pd.concat(days, ignore_index=True)
+
+
+def fold_numbers(rows):
+    return Folding(4, "groups", "who").numbers(as_rows(rows[COLUMNS].to_numpy()), rows["who"].to_numpy(dtype=object))
+
+
+def assert_same(found, expected):
+    assert found.labels == expected.labels
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    X = np.random.default_rng(0).normal(size=(9, 3))
+    scores = [ms.solve(each).decision_function(X) for each in (found, expected)]
+    np.testing.assert_allclose(*scores, rtol=1e-9, atol=1e-12)
+
+
+def knowledge_of(rows):
+    return ms.learn(rows[COLUMNS].to_numpy(), rows["y"].to_numpy(), feature_names=COLUMNS)
+
+
+def held_out(rows, numbers, C, weighting=None):
+    """One-vs-rest by refitting on the rows of all other folds: scores of each row by planes that have not seen it."""
+    X, scores = rows[COLUMNS].to_numpy(), np.empty((len(rows), len(CLASSES)))
+    for fold in np.unique(numbers):
+        train, test = numbers != fold, numbers == fold
+        for place, label in enumerate(CLASSES):
+            mine = rows["y"].to_numpy()[train] == label
+            heavy, light = side_weights(weighting, mine.sum(), (~mine).sum())
+            w, b = plane_by_qr(X[train], np.where(mine, 1.0, -1.0), np.where(mine, heavy, light), C)
+            scores[test, place] = X[test] @ w + b
+    return scores
+
+
+def losses(rows, scores):
+    """The squared loss of each row, the mean over the binary problems."""
+    signs = np.where(rows["y"].to_numpy()[:, None] == CLASSES, 1.0, -1.0)
+    return ((1 - signs * scores) ** 2).mean(axis=1)
+
+
+def by_fold(numbers, score):
+    return np.array([score(numbers == fold) for fold in np.unique(numbers)])
+
+
+def test_learning_keeps_the_knowledge_of_each_fold_and_groups_stay_together(made, mergesvm, tmp_path):
+    folder, rows = made
+    output = tmp_path / "all.knowledge"
+    options = ["--label", "y", "--folds", "4", "--groups", "who", "--batch-rows", "70", "-o", output]
+    told = json.loads(mergesvm("learn", "day*.parquet", *options, "--json", cwd=folder))
+    numbers = fold_numbers(rows)
+    sizes = np.bincount(numbers, minlength=4).tolist()
+    assert told["folds"] == {"by": "groups", "column": "who", "rows": sizes}
+    assert (told["rows"], told["features"]) == (600, 3)
+    assert pd.Series(numbers).groupby(rows["who"]).nunique().max() == 1
+    found = ms.Folds.load(output)
+    for fold in range(4):
+        assert_same(found[fold], knowledge_of(rows[numbers == fold]))
+        assert_same(found.train(fold), knowledge_of(rows[numbers != fold]))
+
+
+@pytest.mark.xdist_group("mpi")
+def test_two_ranks_learn_the_same_folds(made, tmp_path):
+    folder, _ = made
+    command = [BIN / "mpiexec", "-n", "2", BIN / "mergesvm", "learn", f"{folder}/day*.parquet", "--label", "y"]
+    command += ["--folds", "4", "--groups", "who", "--engine", "mpi", "-o", tmp_path / "all.knowledge"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    found, expected = ms.Folds.load(tmp_path / "all.knowledge"), ms.Folds.load(folder / "all.knowledge")
+    assert found.folding == expected.folding
+    for one, other in zip(found, expected, strict=True):
+        assert_same(one, other)
+
+
+def test_files_of_folds_merge_and_subtract_fold_by_fold(made, mergesvm, tmp_path):
+    folder, rows = made
+    numbers = fold_numbers(rows)
+    mergesvm("merge", "folds*.knowledge", "-o", tmp_path / "all.knowledge", cwd=folder)
+    whole = ms.Folds.load(tmp_path / "all.knowledge")
+    rest = tmp_path / "rest.knowledge"
+    mergesvm("subtract", tmp_path / "all.knowledge", "folds1.knowledge", "folds3.knowledge", "-o", rest, cwd=folder)
+    left, second = ms.Folds.load(rest), np.isin(np.arange(600), np.arange(150, 350))
+    for fold in range(4):
+        assert_same(whole[fold], knowledge_of(rows[numbers == fold]))
+        assert_same(left[fold], knowledge_of(rows[(numbers == fold) & second]))
+    assert [(origin.source, origin.rows) for origin in whole.provenance] == [
+        (str(folder / f"day{number}.parquet"), count) for number, count in ((1, 150), (2, 200), (3, 250))
+    ]
+
+
+def test_a_file_of_folds_gives_its_features_to_others(made, mergesvm, tmp_path):
+    folder, _ = made
+    options = ["--label", "y", "--folds", "4", "-o", tmp_path / "mapped.knowledge", "--features", "hidden:8", "--quiet"]
+    mergesvm("learn", "day1.parquet", *options, "--columns", "a,b,c", cwd=folder)
+    mapped = tmp_path / "mapped.knowledge"
+    mergesvm("learn", "day2.parquet", "--label", "y", "--like", mapped, "-o", tmp_path / "like", cwd=folder)
+    mergesvm("learn", "day2.parquet", "--label", "y", "--features", mapped, "-o", tmp_path / "features", cwd=folder)
+    expected = ms.Folds.load(mapped).signature.features
+    for name in ("like", "features"):
+        assert ms.Knowledge.load(tmp_path / name).features == expected
+
+
+def test_a_file_of_folds_is_shown_and_solved_as_the_knowledge_of_all_rows(made, mergesvm, tmp_path):
+    folder, rows = made
+    sizes = np.bincount(fold_numbers(rows), minlength=4)
+    shown = mergesvm("inspect", "all.knowledge", cwd=folder)
+    for part in ("600 rows in 3 classes", "4, by a hash of the group of each row, the column who"):
+        assert part in shown
+    for fold, count in enumerate(sizes):
+        assert f"│ {fold:4d} │  {count} │ {count / 600:.1%} │" in shown
+    told = json.loads(mergesvm("inspect", "all.knowledge", "--json", cwd=folder))
+    assert (told["kind"], told["rows"], told["folds"]["rows"]) == ("folds", 600, sizes.tolist())
+    assert [origin["rows"] for origin in told["provenance"]] == [150, 200, 250]
+    mergesvm("solve", "all.knowledge", "--C", "10", "-o", tmp_path / "model.msvm", cwd=folder)
+    expected = ms.solve(knowledge_of(rows), C=10)
+    np.testing.assert_allclose(ms.load_model(tmp_path / "model.msvm").coef_, expected.coef_, rtol=1e-9)
+    mergesvm("stream", "day1.parquet", "--label", "y", "--from", "all.knowledge", "--quiet", cwd=folder)
+
+
+def test_terms_are_chosen_by_the_loss_that_refitting_without_each_fold_gives(made, mergesvm, tmp_path):
+    folder, rows = made
+    numbers, output = fold_numbers(rows), tmp_path / "model.msvm"
+    options = ["--C", "auto", "--Cs", ",".join(map(str, CS)), "-o", output]
+    told = json.loads(mergesvm("solve", "all.knowledge", *options, "--json", cwd=folder))
+    for C, row in zip(CS, told["candidates"], strict=True):
+        loss = losses(rows, held_out(rows, numbers, C))
+        expected = by_fold(numbers, lambda here, loss=loss: -loss[here].mean())
+        np.testing.assert_allclose(row["scores"], expected, rtol=1e-9)
+        np.testing.assert_allclose((row["score"], row["deviation"]), (expected.mean(), expected.std()), rtol=1e-8)
+        assert (row["C"], row["class_weight"], row["multiclass"]) == (C, None, "ovr")
+    best = max(told["candidates"], key=lambda row: row["score"])
+    assert told["chosen"] == {"C": best["C"], "class_weight": None, "multiclass": "ovr"}
+    assert (told["scoring"], told["how"], told["score"]) == ("neg_squared_loss", "exact", best["score"])
+    model = ms.load_model(output)
+    np.testing.assert_allclose(model.coef_, ms.solve(knowledge_of(rows), C=best["C"]).coef_, rtol=1e-9)
+    assert model.domain.terms["C"] == best["C"]
+
+
+def test_class_weights_are_chosen_by_the_balanced_loss(made, mergesvm, tmp_path):
+    folder, rows = made
+    numbers, y = fold_numbers(rows), rows["y"].to_numpy()
+    options = ["--C", "1", "--class-weight", "auto", "-o", tmp_path / "model.msvm"]
+    told = json.loads(mergesvm("solve", "all.knowledge", *options, "--json", cwd=folder))
+    assert (told["scoring"], told["edge"]) == ("neg_balanced_loss", None)
+    for weighting, row in zip([None, "balanced"], told["candidates"], strict=True):
+        loss = losses(rows, held_out(rows, numbers, 1.0, weighting))
+        expected = [-np.mean([loss[(numbers == fold) & (y == label)].mean() for label in CLASSES]) for fold in range(4)]
+        assert row["class_weight"] == weighting
+        np.testing.assert_allclose(row["scores"], expected, rtol=1e-9)
+    assert told["chosen"]["class_weight"] == "balanced"
+    assert ms.load_model(tmp_path / "model.msvm").domain.terms["class_weight"] == "balanced"
+
+
+@pytest.mark.parametrize(
+    ("scoring", "score"), [("accuracy", accuracy_score), ("balanced_accuracy", balanced_accuracy_score)]
+)
+def test_a_second_pass_measures_what_refitting_gives_and_without_it_an_estimate_is_called_one(
+    scoring, score, made, mergesvm, tmp_path
+):
+    folder, rows = made
+    numbers, y = fold_numbers(rows), rows["y"].to_numpy()
+    options = ["--C", "auto", "--Cs", ",".join(map(str, CS)), "--scoring", scoring, "-o", tmp_path / "model.msvm"]
+    again = ["--data", "day1.parquet", "--data", "day[23].parquet", "--label", "y", "--batch-rows", "90"]
+    told = json.loads(mergesvm("solve", "all.knowledge", *options, *again, "--json", cwd=folder))
+    assert (told["how"], told["measured_rows"], told["dropped"]) == ("measured", 600, 0)
+    for C, row in zip(CS, told["candidates"], strict=True):
+        predicted = CLASSES[held_out(rows, numbers, C).argmax(axis=1)]
+        expected = by_fold(numbers, lambda here, predicted=predicted: score(y[here], predicted[here]))
+        np.testing.assert_allclose(row["scores"], expected, rtol=1e-12)
+    guessed = json.loads(mergesvm("solve", "all.knowledge", *options, "--force", "--json", cwd=folder))
+    assert guessed["how"] == "estimated"
+    known = ms.validate(ms.Folds.load(folder / "all.knowledge"), Cs=CS, scoring=scoring)
+    np.testing.assert_allclose([row["score"] for row in guessed["candidates"]], known.mean(), rtol=1e-12)
+
+
+def test_pieces_without_folds_are_held_out_one_by_one(made, mergesvm, tmp_path):
+    folder, rows = made
+    days = np.repeat([0, 1, 2], [150, 200, 250])
+    options = ["--C", "auto", "--Cs", "0.01,0.001", "-o", tmp_path / "model.msvm"]
+    told = json.loads(mergesvm("solve", "day*.knowledge", *options, "--json", cwd=folder))
+    assert told["folds"] == [150, 200, 250]
+    for C, row in zip([0.001, 0.01], told["candidates"], strict=True):
+        loss = losses(rows, held_out(rows, days, C))
+        np.testing.assert_allclose(row["scores"], by_fold(days, lambda here, loss=loss: -loss[here].mean()), rtol=1e-9)
+    expected = ms.solve(knowledge_of(rows), C=told["chosen"]["C"])
+    np.testing.assert_allclose(ms.load_model(tmp_path / "model.msvm").coef_, expected.coef_, rtol=1e-9)
+
+
+def test_schemes_are_compared_by_accuracy_and_people_are_told_and_shown(made, mergesvm, tmp_path):
+    folder, _ = made
+    terms = ["--C", "auto", "--class-weight", "auto", "--multiclass", "auto", "--Cs", "0.001,0.01,1"]
+    picture = tmp_path / "path.png"
+    shown = mergesvm("solve", "all.knowledge", *terms, "-o", tmp_path / "m.msvm", "--picture", picture, cwd=folder)
+    known = ms.validate(
+        ms.Folds.load(folder / "all.knowledge"),
+        Cs=[0.001, 0.01, 1],
+        class_weights=[None, "balanced"],
+        multiclass=["ovr", "ovo"],
+        scoring="balanced_accuracy",
+    )
+    best = known.best
+    assert f"The best of 12 candidates on rows that it has not seen, in 4 folds: C={best.C:g}" in shown
+    assert f"balanced_accuracy {known.best_score:.4f}" in shown
+    assert "estimated from the sums alone" in shown
+    assert ms.load_model(tmp_path / "m.msvm").domain.terms["multiclass"] == best.multiclass
+    # The best candidates are there, and the best of each of the four settings.
+    for row in np.argsort(-known.mean())[:5]:
+        assert f" {known.mean()[row]:.4f} │" in shown
+    for weighting in ("none", "balanced"):
+        for scheme in ("one-vs-rest", "one-vs-one"):
+            assert any(weighting in line and scheme in line for line in shown.splitlines() if line.startswith("│"))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_choice_at_the_edge_and_rows_that_were_not_learned_are_warned_of(made, mergesvm, tmp_path):
+    folder, _ = made
+    options = ["--C", "auto", "--force", "-o", tmp_path / "m.msvm"]
+    low = mergesvm("solve", "all.knowledge", *options, "--Cs", "1e-5,1e-4", cwd=folder)
+    assert "Warning: 0.0001 is the largest C that was tried" in low
+    assert "Try larger ones" in low
+    plain = mergesvm("solve", "all.knowledge", *options, cwd=folder)
+    assert "Warning" not in plain
+    some = mergesvm("solve", "all.knowledge", *options, "--data", "day1.parquet", "--label", "y", cwd=folder)
+    assert "accuracy" in some
+    assert "Warning: 600 rows had been learned, but --data has 150." in some
+
+
+def test_two_classes_need_no_choice_of_a_scheme(made, mergesvm, tmp_path):
+    _, rows = made
+    two = rows[rows["y"] != "middle"]
+    ms.learn(two[COLUMNS], two["y"], folds=3).save(tmp_path / "two.knowledge")
+    options = ["--C", "auto", "--multiclass", "auto", "--class-weight", "low=2,high=1", "-o", "m.msvm", "--json"]
+    told = json.loads(mergesvm("solve", "two.knowledge", *options, cwd=tmp_path))
+    assert len(told["candidates"]) == 25
+    assert told["scoring"] == "neg_balanced_loss"
+    assert told["chosen"]["class_weight"] == {"low": 2.0, "high": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["learn", "day1.parquet", "--label", "y", "--folds", "4", "--pooled"], "Folds need the sums of every class"),
+        (["learn", "day1.parquet", "--label", "y", "--groups", "who"], "say in how many folds"),
+        (["learn", "day1.parquet", "--label", "y", "--folds", "1"], "from 2 to 1,000, not 1"),
+        (["learn", "day1.parquet", "--label", "y", "--folds", "4", "--groups", "z"], "there is no column 'z'"),
+        (
+            ["merge", "folds1.knowledge", "day1.knowledge"],
+            "folds1.knowledge keeps the knowledge of each fold, but",
+        ),
+        (["merge", "day1.knowledge", "folds2.knowledge"], "Learn both with the same --folds, or both without"),
+        (["merge", "folds1.knowledge", "three.knowledge"], "three.knowledge does not go with folds1.knowledge. Cannot"),
+        (["merge", "folds1.knowledge", "model.msvm"], "model.msvm holds a model, not knowledge"),
+        (["subtract", "all.knowledge", "day1.knowledge"], "Learn both with the same --folds"),
+        (["subtract", "folds1.knowledge", "all.knowledge"], "all.knowledge cannot be taken from folds1.knowledge."),
+        (["solve", "day1.knowledge", "--C", "auto"], "day1.knowledge does not keep the knowledge of folds"),
+        (["solve", "day1.knowledge", "day2.knowledge"], "2 files are given, but one is solved"),
+        (["solve", "folds1.knowledge", "folds2.knowledge", "--C", "auto"], "Add them first: mergesvm merge"),
+        (["solve", "all.knowledge", "day1.knowledge", "--C", "auto"], "do not go together"),
+        (["solve", "pooled1.knowledge", "pooled2.knowledge", "--C", "auto"], "Folds need the sums of every class"),
+        (["solve", "model.msvm", "--C", "auto"], "holds a model, not knowledge"),
+        (["solve", "all.knowledge", "--C", "many"], "--C, if not auto, has to be a number, not 'many'"),
+        (["solve", "all.knowledge", "--C", "auto", "--Cs", "1,x"], "--Cs has to be a number, not 'x'"),
+        (["solve", "all.knowledge", "--C", "auto", "--Cs", "1,-1"], "C has to be a positive number"),
+        (["solve", "all.knowledge", "--Cs", "1,2"], "--Cs is for choosing terms: add --C auto"),
+        (["solve", "all.knowledge", "--class-weight", "auto", "--Cs", "1,2"], "--Cs are the values for --C auto"),
+        (["solve", "all.knowledge", "--label", "y"], "--data is for choosing terms"),
+        (["solve", "all.knowledge", "--C", "auto", "--label", "y"], "name with --data the files"),
+        (["solve", "all.knowledge", "--C", "auto", "--scoring", "beauty"], "scoring has to be among"),
+        (
+            ["solve", "all.knowledge", "--multiclass", "auto", "--scoring", "neg_squared_loss"],
+            "does not compare one-vs-rest with one-vs-one",
+        ),
+        (
+            ["solve", "all.knowledge", "--C", "auto", "--scoring", "neg_squared_loss", "--data", "day1.parquet"],
+            "exact with no data: leave --data out",
+        ),
+        (["solve", "all.knowledge", "--C", "auto", "--data", "day1.parquet"], "day1.parquet has no labels"),
+        (
+            ["solve", "day1.knowledge", "day2.knowledge", "--C", "auto", "--data", "day1.parquet", "--label", "y"],
+            "it is not known which rows of --data are in which",
+        ),
+        (["solve", "all.knowledge", "--C", "auto", "--picture", "path.gif"], "has to end in .png"),
+        (["predict", "all.knowledge", "day1.parquet"], "mergesvm solve"),
+    ],
+)
+def test_bad_input_is_one_clear_sentence_and_writes_nothing(arguments, what, made, mergesvm, tmp_path):
+    folder, rows = made
+    for file in folder.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    ms.learn(rows[COLUMNS], rows["y"], folds=3).save(tmp_path / "three.knowledge")
+    ms.solve(knowledge_of(rows)).save(tmp_path / "model.msvm")
+    for number in (1, 2):
+        ms.learn(rows[COLUMNS], rows["y"], per_class=False).save(tmp_path / f"pooled{number}.knowledge")
+    output = tmp_path / "out.parquet"
+    said = mergesvm(*arguments, "-o", output, cwd=tmp_path, code=2)
+    assert said.startswith("Error: ")
+    assert what in said
+    assert not output.exists()
