@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench bench-files bench-maps bench-streams bench-democratic bench-kernel bench-engines bench-scaling clean
+.PHONY: demo test check bench bench-files bench-maps bench-streams bench-democratic bench-kernel bench-answers bench-engines bench-scaling clean
 .DEFAULT_GOAL := test
 
 demo: .venv/ready           ## the main job on real data, with a table and a picture
@@ -38,6 +38,9 @@ bench-democratic: .venv/ready-bench  ## Pegasos beside its peers, one-vs-one
 
 bench-kernel: .venv/ready-bench  ## kernel machines beside LIBSVM and ThunderSVM, and what units cost; draws docs/pictures
 	$(BIN)/python benchmarks/kernel.py
+
+bench-answers: .venv/ready-bench  ## what is answered from the sums alone, beside grid search, and how far estimates are off
+	$(BIN)/python benchmarks/answers.py
 
 bench-scaling: .venv/ready-bench  ## the cost model of many workers, checked by ranks of MPI; draws docs/pictures/scaling.png
 	$(BIN)/python benchmarks/scaling.py

@@ -101,6 +101,29 @@ def letter(where: Path | None):
     return X[:15_000], y[:15_000], X[15_000:], y[15_000:]
 
 
+def pendigits(where: Path | None):
+    """7,494 + 3,498 rows x 16 places of a pen, 10 digits."""
+    if where is None:
+        X, y = fetch_openml("pendigits", version=1, return_X_y=True, as_frame=False)
+        X, y = X.astype(float), y.astype(int)
+        return X[:7_494], y[:7_494], X[7_494:], y[7_494:]
+    with np.load(where / "pendigits" / "pendigits.npz") as file:
+        return tuple(file[name] for name in ("X_train", "y_train", "X_test", "y_test"))
+
+
+def spambase(where: Path | None):
+    """4,601 rows x 57 counts of words, 2 classes: a random 70/30 split of seed 0."""
+    if where is None:
+        X, y = fetch_openml("spambase", version=1, return_X_y=True, as_frame=False)
+        X, y = X.astype(float), y.astype(int)
+    else:
+        with gzip.open(where / "spambase" / "spambase.data.gz", "rt") as file:
+            cells = np.array([line.strip().split(",") for line in file if line.strip()], dtype=float)
+        X, y = cells[:, :-1], cells[:, -1].astype(int)
+    X, test, y, truth = train_test_split(X, y, test_size=0.3, random_state=0)
+    return X, y, test, truth
+
+
 def five_million(rows: int = 5_000_000, width: int = 28):
     """Two overlapping classes of narrow rows, the size of the HIGGS set, and rows to test on; made, not real."""
     generator = np.random.default_rng(0)
