@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.cli.page import Markup, join, plain, tag
+from mergesvm.cli.axis import Axis
+from mergesvm.cli.frame import BOTTOM, LEFT, LETTER, RIGHT, TOP, WIDTH, Frame
+from mergesvm.cli.page import Markup, plain, svg, tag
 
-WIDTH, HEIGHT = 380.0, 384.0
-LEFT, RIGHT, TOP, BOTTOM = 46.0, 10.0, 8.0, 40.0
+HEIGHT = 384.0
 LINE = 18.0
 """The height of a line of a legend."""
-
-LETTER = 7.0
-"""About the width of a letter; there is no measuring text without drawing it."""
 
 NEAR = {"faint": 1.0}
 """Of the points of a line that follow one another within a square of this size, by default of 0.3, one is kept."""
@@ -40,39 +38,51 @@ class Series:
     spans: Sequence[tuple[float, float]] | None = None
 
 
+UNIT = Axis()
+
+
 def line_chart(
-    series: Sequence[Series], x_name: str, y_name: str, *, label: str, diagonal: bool = False, height: float = HEIGHT
+    series: Sequence[Series],
+    x_name: str,
+    y_name: str,
+    *,
+    label: str,
+    diagonal: bool = False,
+    height: float = HEIGHT,
+    axes: tuple[Axis, Axis] = (UNIT, UNIT),
 ) -> Markup:
-    """Lines over the unit square, with a legend beneath.
+    """Lines over the unit square, or over other axes, with a legend beneath.
 
     >>> chart = line_chart([Series([0, 1], "steps", x=[0, 1])], "x", "y", label="A line")
     >>> chart.startswith('<svg role="img" aria-label="A line"'), chart.count("<path")
     (True, 1)
     """
     listed = [line for line in series if line.name and line.kind != "faint"]
-    across, up = WIDTH - LEFT - RIGHT, height - TOP - BOTTOM - LINE * len(listed)
-    parts = list(_axes(across, up, x_name, y_name))
+    frame = Frame(*axes, up=height - TOP - BOTTOM - LINE * len(listed))
+    left, bottom = frame.left, frame.bottom
+    parts = list(frame.drawn(x_name, y_name))
     if diagonal:
-        parts.append(tag("line", x1=LEFT, y1=TOP + up, x2=LEFT + across, y2=TOP, class_="dashed"))
-    drawn = [part for line in series for part in _line(line, across, up)]
+        parts.append(tag("line", x1=left, y1=bottom, x2=left + frame.across, y2=TOP, class_="dashed"))
+    drawn = [part for line in series for part in _line(line, frame)]
     if not drawn:
-        drawn = [tag("text", "nothing to draw", x=LEFT + across / 2, y=TOP + up / 2, text_anchor="middle")]
+        middle = {"x": left + frame.across / 2, "y": TOP + frame.up / 2, "text_anchor": "middle"}
+        drawn = [tag("text", "nothing to draw", **middle)]
     for row, line in enumerate(listed):
-        y_at = TOP + up + BOTTOM + LINE * (row + 0.5)
-        drawn.append(tag("line", x1=LEFT, y1=y_at, x2=LEFT + 20, y2=y_at, class_=f"line {line.kind}", stroke_width=2.5))
-        drawn.append(tag("text", plain(line.name, 48), x=LEFT + 28, y=y_at + 4, class_="name"))
-    return _svg([*parts, *drawn], WIDTH, height, label, widest=480)
+        y_at = bottom + BOTTOM + LINE * (row + 0.5)
+        drawn.append(tag("line", x1=left, y1=y_at, x2=left + 20, y2=y_at, class_=f"line {line.kind}", stroke_width=2.5))
+        drawn.append(tag("text", plain(line.name, 48), x=left + 28, y=y_at + 4, class_="name"))
+    return svg([*parts, *drawn], WIDTH, height, label, widest=480)
 
 
-def _line(line: Series, across: float, up: float) -> Iterator[Markup]:
-    x, y = np.asarray(line.x, float), np.asarray(line.y, float)
-    known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+def _line(line: Series, frame: Frame) -> Iterator[Markup]:
+    points = frame.points(line.x, line.y)
+    known = np.flatnonzero(np.isfinite(points).all(axis=1))
     if not len(known):
         return
-    points = np.column_stack([LEFT + across * x[known], TOP + up * (1 - y[known])])
+    points = points[known]
     if line.spans is not None:
         for at, x_at in zip(known.tolist(), points[:, 0].tolist(), strict=True):
-            low, high = (TOP + up * (1 - end) for end in line.spans[at])
+            low, high = frame.heights(line.spans[at]).tolist()
             yield tag("line", x1=x_at, y1=low, x2=x_at, y2=high, class_="whisker")
     title = [tag("title", line.name)] if line.name else []
     kind = f"line {line.kind}" if line.spans is None else f"line {line.kind} thin"
@@ -80,17 +90,6 @@ def _line(line: Series, across: float, up: float) -> Iterator[Markup]:
     if line.spans is not None:
         for x_at, y_at in points.tolist():
             yield tag("circle", cx=x_at, cy=y_at, r=3.5, class_=f"fill {line.kind}")
-
-
-def _axes(across: float, up: float, x_name: str, y_name: str) -> Iterator[Markup]:
-    for step in range(6):
-        x_at, y_at = LEFT + across * step / 5, TOP + up * (1 - step / 5)
-        yield tag("line", x1=LEFT, y1=y_at, x2=LEFT + across, y2=y_at, class_="rule")
-        yield tag("text", f"{step / 5:.1f}", x=x_at, y=TOP + up + 16, text_anchor="middle")
-        yield tag("text", f"{step / 5:.1f}", x=LEFT - 8, y=y_at + 4, text_anchor="end")
-    yield tag("text", x_name, x=LEFT + across / 2, y=TOP + up + 34, text_anchor="middle")
-    middle = TOP + up / 2
-    yield tag("text", y_name, x=11, y=middle, text_anchor="middle", transform=f"rotate(-90 11 {middle:g})")
 
 
 def _path(points: NDArray[np.float64], near: float) -> str:
@@ -130,7 +129,7 @@ def column_chart(values: Sequence[float], titles: Sequence[str], *, label: str, 
     parts.append(
         tag("text", y_name, x=11, y=TOP + up / 2, text_anchor="middle", transform=f"rotate(-90 11 {TOP + 32})")
     )
-    return _svg(parts, WIDTH, TOP + up + 6, label, widest=480)
+    return svg(parts, WIDTH, TOP + up + 6, label, widest=480)
 
 
 def bar_chart(names: Sequence[str], series: Sequence[Series], *, label: str) -> Markup:
@@ -160,7 +159,7 @@ def bar_chart(names: Sequence[str], series: Sequence[Series], *, label: str) -> 
             parts.append(tag("rect", title, class_=f"fill {bars.kind}", **place))
             if thick > 6:
                 parts.append(tag("text", number(bars.y[row]), x=left + long + 4, y=y_at + thick - 2, class_="small"))
-    return _svg(parts, WIDTH, LINE + 8 + step * len(names), label, widest=480)
+    return svg(parts, WIDTH, LINE + 8 + step * len(names), label, widest=480)
 
 
 def heat_map(
@@ -204,7 +203,7 @@ def heat_map(
         share, corner = float(counts[row, column] / weights[row]), (left + wide * column, top + high * row)
         title = f"{rows[row]} → {columns[column]}: {number(counts[row, column])} ({share:.1%})"
         parts += _cell(share, row == column, number(counts[row, column]), title, corner, (wide, high))
-    return _svg(parts, left + wide * len(columns) + 4, top + high * len(rows) + 4, label)
+    return svg(parts, left + wide * len(columns) + 4, top + high * len(rows) + 4, label)
 
 
 def _cell(
@@ -238,8 +237,3 @@ def number(value: float) -> str:
     if float(value).is_integer():
         return f"{value:,.0f}"
     return f"{value:,.1f}" if value >= 100 else f"{value:.3g}"
-
-
-def _svg(parts: Iterable[Markup], width: float, height: float, label: str, widest: float | None = None) -> Markup:
-    place = {"viewBox": f"0 0 {width:.0f} {height:.0f}", "style": f"max-width: {widest or width:.0f}px"}
-    return tag("svg", join(parts), role="img", aria_label=label, **place)

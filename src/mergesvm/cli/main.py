@@ -16,12 +16,15 @@ from rich.markup import escape
 
 import mergesvm
 from mergesvm.cli import options
+from mergesvm.cli.calibrating import calibrate_command
 from mergesvm.cli.demo import run_demo
 from mergesvm.cli.inspecting import inspect_command
-from mergesvm.cli.knowing import learn_command, merge_command, solve_command, subtract_command
+from mergesvm.cli.knowing import learn_command, merge_command, subtract_command
 from mergesvm.cli.planning import plan_command
 from mergesvm.cli.predicting import evaluate_command, predict_command
+from mergesvm.cli.reporting import report_command
 from mergesvm.cli.reproducing import reproduce
+from mergesvm.cli.solving import solve_command
 from mergesvm.cli.streaming import stream_command
 from mergesvm.cli.talk import printable
 from mergesvm.errors import MergeSVMError
@@ -61,24 +64,32 @@ def demo(
     run_demo(Console(), picture, seed)
 
 
-COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
+COMMANDS: dict[str, tuple[Callable[..., None], *tuple[str, ...]]] = {
     "plan": (plan_command, "mergesvm plan day1.parquet --label y --features fourier:4000 -o plan.features"),
-    "learn": (learn_command, "mergesvm learn day1.parquet --label y -o day1.knowledge"),
+    "learn": (
+        learn_command,
+        "mergesvm learn day1.parquet --label y -o day1.knowledge",
+        "mergesvm learn day1.parquet --label y --folds 5 -o folds.knowledge",
+    ),
     "merge": (merge_command, "mergesvm merge day1.knowledge day2.knowledge -o all.knowledge"),
     "subtract": (subtract_command, "mergesvm subtract all.knowledge day1.knowledge -o rest.knowledge"),
     "solve": (
         solve_command,
         "mergesvm solve rest.knowledge --C 10 --class-weight complement --multiclass ovo -o model.msvm",
+        "mergesvm solve folds.knowledge --C auto --class-weight auto -o chosen.msvm",
+        "mergesvm solve 'day*.knowledge' --C auto -o chosen.msvm",
     ),
+    "report": (report_command, "mergesvm report 'day*.knowledge' -o answers.html"),
     "stream": (stream_command, "mergesvm stream day1.parquet --label y --picture accuracy.png"),
+    "calibrate": (calibrate_command, "mergesvm calibrate model.msvm heldout.parquet --label y -o calibrated.msvm"),
     "predict": (predict_command, "mergesvm predict model.msvm new.csv -o predictions.parquet"),
     "evaluate": (evaluate_command, "mergesvm evaluate model.msvm test.parquet --label y --report report.html"),
     "inspect": (inspect_command, "mergesvm inspect model.msvm"),
 }
-"""All commands but the demo, each with an example that works."""
+"""All commands but the demo, each with examples that work."""
 
-for _name, (_command, _example) in COMMANDS.items():
-    app.command(_name, epilog=f"Example: `{_example}`")(_command)
+for _name, (_command, *_examples) in COMMANDS.items():
+    app.command(_name, epilog="\n\n".join(f"Example: `{example}`" for example in _examples))(_command)
 app.add_typer(reproduce, name="reproduce")
 
 

@@ -60,6 +60,12 @@ def join(parts: Iterable[Markup]) -> Markup:
     return Markup("".join(parts))
 
 
+def svg(parts: Iterable[Markup], width: float, height: float, label: str, widest: float | None = None) -> Markup:
+    """A picture of this size, or as wide as there is room; its label is for those who cannot see it."""
+    place = {"viewBox": f"0 0 {width:.0f} {height:.0f}", "style": f"max-width: {widest or width:.0f}px"}
+    return tag("svg", join(parts), role="img", aria_label=label, **place)
+
+
 def tile(name: str, value: str, note: str = "") -> Markup:
     """A headline number, its name above and a note beneath."""
     parts = tag("dt", name), tag("dd", value, class_="value"), tag("dd", note or Markup("&nbsp;"), class_="note")
@@ -171,6 +177,7 @@ main > .cards { display: grid; grid-template-columns: repeat(6, minmax(0, 1fr));
 @page { margin: 12mm; }
 @media print { .scroll { max-height: none; } body { padding: 0; max-width: none; } .tile { padding: 8px 12px; }
   .tiles { grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 10px; } .wide svg { max-width: 560px !important; } }
+@media print { .dense :is(th, td, td.number) { font-size: 9.5px; padding: 3px 4px; min-width: 0; } }
 table { border-collapse: collapse; width: 100%; }
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 th, td { padding: 4px 10px 4px 0; font-size: 14px; text-align: left;
