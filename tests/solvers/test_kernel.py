@@ -8,10 +8,13 @@ from scipy import sparse
 
 import mergesvm as ms
 from kernel_reference import dual_objective, kernel_matrix, optimum
+from mergesvm.engines import Threads
 from mergesvm.solvers.columns import Columns
-from mergesvm.solvers.dual_kernels import ascend
+from mergesvm.solvers.dual_kernels import NARROW, ascend
 from mergesvm.solvers.kernel import Kernel
+from mergesvm.solvers.smalls import Smalls
 from mergesvm.solvers.stack import Known, Stack
+from mergesvm.solvers.unit_kernels import add_lines
 from mergesvm.solvers.value_kernels import exponentials
 
 KERNELS = [
@@ -203,3 +206,44 @@ def test_small_problems_may_have_no_rows_and_stop_where_they_are_told_to():
     y, alpha = np.where(X[:, 0] > 0, 1.0, -1.0), np.zeros(30)
     assert ascend(KERNELS[0](X, X), y, y.copy(), alpha, np.ones(30), 0.0, -1.0, 1e-9, 3) == 3
     assert (alpha > 0).sum() <= 6
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("penalty", [-1.0, 1.0])
+@pytest.mark.parametrize("width", [5, NARROW + 6])
+@pytest.mark.parametrize("kernel", KERNELS[:3], ids=str)
+def test_many_small_problems_are_solved_as_one_by_one(kernel, width, penalty, workers):
+    X, generator = rows(60, width) / np.sqrt(width), np.random.default_rng(4)
+    parts = [generator.choice(60, size, replace=False) for size in (40, 0, 25, 60, 1)]
+    places, firsts = np.concatenate(parts), np.cumsum([0, *(len(part) for part in parts)])
+    y = np.where(X[places, 0] + 0.2 * generator.normal(size=len(places)) > 0, 1.0, -1.0)
+    bound, alpha = generator.uniform(0.1, 2.0, len(y)), np.zeros(len(y))
+    smalls = Smalls(firsts, places, y, y.copy(), alpha, bound, np.zeros(len(parts)))
+    lifted = kernel.lift(X, np.dtype(np.float64)).matrix
+    smalls.solve(lifted, kernel.numbers, penalty, np.full(len(parts), 1e-9), Threads(workers))
+    for k, part in enumerate(parts):
+        if not len(part):
+            continue
+        K, here = kernel(X[part], X[part]), smalls.span(k)
+        alone, v = np.zeros(len(part)), y[here].copy()
+        ascend(K, y[here], v, alone, bound[here], 0.0, penalty, 1e-9, 1_000_000)
+        np.testing.assert_allclose(smalls.v[here], y[here] - K @ (y[here] * alpha[here]), atol=1e-9)
+        there = dual_objective(K, y[here], alone, max(penalty, 0.0))
+        np.testing.assert_allclose(dual_objective(K, y[here], alpha[here], max(penalty, 0.0)), there, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:3], ids=str)
+def test_scores_of_small_problems_are_sums_of_columns(kernel):
+    X, Z, steps = rows(50), rows(9, seed=1), np.random.default_rng(5).normal(size=6)
+    real = np.dtype(np.float64)
+    starts, counts, offsets = (
+        np.array([[0, 20], [35, 50]]),
+        np.array([[20, 15], [15, 15]]),
+        np.array([[0, 20], [20, 35]]),
+    )
+    firsts, places, score = np.array([0, 4, 6]), np.array([8, 0, 3, 4, 4, 1]), np.ones(65)
+    lifted = kernel.lift(X, real).matrix, firsts, places, steps, kernel.lift(Z, real).matrix
+    add_lines(score, starts, counts, offsets, *lifted, kernel.numbers)
+    first = kernel(X[:35], Z[places[:4]]) @ steps[:4]
+    second = kernel(X[20:], Z[places[4:]]) @ steps[4:]
+    np.testing.assert_allclose(score, 1 + np.concatenate([first, second]), rtol=1e-12, atol=1e-12)

@@ -11,12 +11,18 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit, uint64
+from numba.extending import intrinsic
+
+from mergesvm.solvers.value_kernels import diagonal, line, small_matrix
 
 NUMBERS = {"reassoc", "contract", "nsz", "nnan"}
 """What the compiler may assume: that nothing is NaN, because rows and kernels have been looked at."""
 
 BLOCK = 64
 """So many values are looked through before it is asked where the largest of them is."""
+
+NARROW = 64
+"""Of lifted rows that are no wider, lines of a kernel matrix are computed when they are first needed."""
 
 TINY, FLOOR = 1e-12, 1e-30
 """Curvature below this share of the diagonal, and where that is zero below this, is taken to be this."""
@@ -45,9 +51,68 @@ def best_pair(own, other, cross, first, second, low, high, below, above):  # typ
     return d, e
 
 
+def _choosing(which):  # type: ignore[no-untyped-def]
+    @intrinsic
+    def choose(context, one, other):  # type: ignore[no-untyped-def] # noqa: ARG001
+        def generate(_, builder, signature, values):  # type: ignore[no-untyped-def] # noqa: ARG001
+            wins = builder.fcmp_ordered(which, *values, flags=("nnan", "nsz"))
+            return builder.select(wins, *values, flags=("nnan", "nsz"))
+
+        return one(one, one), generate
+
+    return choose
+
+
+larger, smaller = _choosing(">"), _choosing("<")  # type: ignore[no-untyped-call]
+"""As max and min, but the compiler is told that nothing is NaN here, too, and so looks at many values at a time."""
+
+
 @njit(nogil=True, error_model="numpy", cache=True)
 def ascend(K, sign, v, alpha, bound, total, penalty, tolerance, most):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Solve the problem of some rows, whose kernel matrix is K: see :func:`ascend_by_lines`."""
+    diagonal = np.empty(sign.size, K.dtype)  # in one place, and not in as many lines of memory as there are rows
+    for t in range(sign.size):
+        diagonal[t] = K[t, t]
+    kernel = (0, 0.0, 0, 0.0)
+    return ascend_by_lines(K, diagonal, K[:0], kernel, sign, v, alpha, bound, total, penalty, tolerance, most)
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def ascend_all(firsts, places, rows, kernel, sign, v, alpha, bound, totals, penalty, tolerances, most):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Solve many problems, one after another, in place, each from where it is.
+
+    Problem k has the entries firsts[k] to firsts[k + 1]; entry t is about the lifted dense row places[t].
+    """
+    largest = 0
+    for k in range(firsts.size - 1):
+        largest = max(largest, firsts[k + 1] - firsts[k])
+    width = rows.shape[1]
+    room, side = np.empty(largest * largest, rows.dtype), np.empty(largest * width, rows.dtype)
+    for k in range(firsts.size - 1):
+        begin, end = firsts[k], firsts[k + 1]
+        size = end - begin
+        if size == 0:
+            continue
+        here = sign[begin:end], v[begin:end], alpha[begin:end], bound[begin:end]
+        if width > NARROW:
+            K = small_matrix(rows[places[begin:end]], kernel)
+            ascend(K, *here, totals[k], penalty, tolerances[k], most * size)
+            continue
+        K, columns = room[: size * size].reshape(size, size), side[: width * size].reshape(width, size)
+        for t in range(size):
+            for d in range(width):
+                columns[d, t] = rows[places[begin + t], d]
+        lines = K, diagonal(columns, kernel), columns, kernel
+        ascend_by_lines(*lines, *here, totals[k], penalty, tolerances[k], most * size)
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def ascend_by_lines(  # type: ignore[no-untyped-def]
+    K, diagonal, columns, kernel, sign, v, alpha, bound, total, penalty, tolerance, most
+):  # pragma: no cover
     """Solve the problem of some rows, whose kernel matrix is K, in place, from where it is; how many steps it took.
+
+    Where there are columns, which are the lifted rows, lines of K are computed when they are first needed.
 
     Two rows are moved at a time: the one that wants most, and the one with which it gains most. With ``penalty`` < 0,
     y'alpha is kept, and they move against one another. Otherwise it costs ``penalty`` (y'alpha)^2 / 2, where
@@ -56,12 +121,11 @@ def ascend(K, sign, v, alpha, bound, total, penalty, tolerance, most):  # type: 
     compared with the intercept ``penalty total`` where there is one, none is off by more than ``tolerance`` at the end.
     """
     count, exact = sign.size, penalty < 0
-    diagonal = np.empty(count, K.dtype)  # in one place, and not in as many lines of memory as there are rows
-    barred_up, barred_down = np.zeros(count), np.zeros(count)
+    missing, still = np.full(count, columns.shape[0] > 0), np.zeros(count, K.dtype)
+    barred_up, barred_down, gains = np.zeros(count), np.zeros(count), np.empty(BLOCK, np.float32)
     for t in range(count):
-        diagonal[t] = K[t, t]
         bar(alpha, bound, sign, t, barred_up, barred_down)
-    top, high, bottom, low = advance(v, K[0], 0.0, K[0], 0.0, barred_up, barred_down)
+    top, high, bottom, low = advance(v, still, 0.0, still, 0.0, barred_up, barred_down)
     step = 0
     while step < most:
         offset = (high + low) / 2 if exact else penalty * total
@@ -70,8 +134,11 @@ def ascend(K, sign, v, alpha, bound, total, penalty, tolerance, most):  # type: 
         if not (high - low if exact else max(high - offset, offset - low)) > tolerance:
             return step
         i = top if upwards else bottom
-        column, own = K[i], np.float64(diagonal[i])
-        j = partner(v, v[i], 1.0 if upwards else -1.0, column, own, diagonal, barred_down if upwards else barred_up)
+        if missing[i]:
+            line(K[i : i + 1], columns[:, i].copy(), columns, kernel)
+            missing[i] = False
+        column, own, facing = K[i], np.float64(diagonal[i]), 1.0 if upwards else -1.0
+        j = partner(v, v[i], facing, column, own, diagonal, barred_down if upwards else barred_up, gains)
         # Steps are those of y alpha.
         low_i = -alpha[i] if sign[i] > 0 else alpha[i] - bound[i]
         high_i = bound[i] - alpha[i] if sign[i] > 0 else alpha[i]
@@ -96,6 +163,9 @@ def ascend(K, sign, v, alpha, bound, total, penalty, tolerance, most):  # type: 
         move(alpha, bound, sign, i, d)
         bar(alpha, bound, sign, i, barred_up, barred_down)
         total += d + e
+        if missing[j]:
+            line(K[j : j + 1], columns[:, j].copy(), columns, kernel)
+            missing[j] = False
         top, high, bottom, low = advance(v, column, d, K[j], e, barred_up, barred_down)
         step += 1
     return step
@@ -113,7 +183,7 @@ def bar(alpha, bound, sign, t, barred_up, barred_down):  # type: ignore[no-untyp
 def advance(v, one, d, other, e, barred_up, barred_down):  # type: ignore[no-untyped-def] # pragma: no cover
     """Bring v up to date after two steps; where v is highest of those that may rise, and lowest of those that may fall.
 
-    The highest of a block is found without asking where it is; that is asked only if it is the highest so far.
+    It is noted in which block the highest is, and only at the end asked where in it.
     """
     top, high, bottom, low = 0, -np.inf, 0, np.inf
     for begin in range(0, v.size, BLOCK):
@@ -122,35 +192,32 @@ def advance(v, one, d, other, e, barred_up, barred_down):  # type: ignore[no-unt
         for t in range(uint64(begin), uint64(end)):
             now = v[t] - (d * one[t] + e * other[t])
             v[t] = now
-            above = max(above, now + barred_up[t])
-            below = min(below, now - barred_down[t])
+            above = larger(above, now + barred_up[t])
+            below = smaller(below, now - barred_down[t])
         if above > high:
-            high = above
-            for t in range(uint64(begin), uint64(end)):
-                if v[t] + barred_up[t] == above:
-                    top = np.int64(t)  # type: ignore[assignment]
+            high, top = above, begin
         if below < low:
-            low = below
-            for t in range(uint64(begin), uint64(end)):
-                if v[t] - barred_down[t] == below:
-                    bottom = np.int64(t)  # type: ignore[assignment]
+            low, bottom = below, begin
+    while top + 1 < v.size and v[top] + barred_up[top] != high:
+        top += 1
+    while bottom + 1 < v.size and v[bottom] - barred_down[bottom] != low:
+        bottom += 1
     return top, high, bottom, low
 
 
 @njit(nogil=True, fastmath=NUMBERS, error_model="numpy", cache=True)
-def partner(v, own_v, facing, column, own, diagonal, barred):  # type: ignore[no-untyped-def] # pragma: no cover
+def partner(v, own_v, facing, column, own, diagonal, barred, gains):  # type: ignore[no-untyped-def] # pragma: no cover
     """The row with which another gains most, if they move against one another; -1 if there is none."""
-    best, found = np.float32(0), -1
-    gains, square, least = np.empty(BLOCK, np.float32), np.float32(own), np.float32(max(TINY * own, FLOOR))
+    best, found, none = np.float32(0), -1, np.float32(0)
+    square, least = np.float32(own), np.float32(max(TINY * own, FLOOR))
     for begin in range(0, v.size, BLOCK):
-        end = min(begin + BLOCK, v.size)
-        most = np.float32(0)
+        end, most = min(begin + BLOCK, v.size), none
         for t in range(uint64(begin), uint64(end)):
-            gap = max(np.float32(facing * (own_v - v[t]) + barred[t]), np.float32(0))
+            gap = larger(np.float32(facing * (own_v - v[t]) + barred[t]), none)
             curvature = square + np.float32(diagonal[t]) - np.float32(2) * np.float32(column[t])
-            gain = gap * gap / max(curvature, least)
+            gain = gap * gap / larger(curvature, least)
             gains[t - uint64(begin)] = gain
-            most = max(most, gain)
+            most = larger(most, gain)
         if most > best:
             best = most
             for t in range(uint64(end - begin)):

@@ -70,6 +70,11 @@ class Kernel:
         """Whether it is the same wherever the origin is."""
         return self.kind == "rbf"
 
+    @property
+    def numbers(self) -> tuple[int, float, int, float]:
+        """Its place in ``KERNELS``, gamma, degree and coef0: as compiled kernels know it, if it is not a function."""
+        return KERNELS.index(self.kind), float(self.gamma), int(self.degree), float(self.coef0)
+
     def lift(self, rows: Any, real: np.dtype[Any], origin: NDArray[np.float64] | None = None) -> Lifted:
         """Rows as one side of the product: in this precision, about an origin, and with what else the product needs.
 
@@ -141,6 +146,13 @@ class Lifted:
     def __len__(self) -> int:
         length: int = self.matrix.shape[0]
         return length
+
+    @property
+    def narrow(self) -> bool:
+        """Whether they are dense, and so narrow that kernel values are as soon computed as looked for."""
+        from mergesvm.solvers.dual_kernels import NARROW
+
+        return isinstance(self.matrix, np.ndarray) and self.matrix.shape[1] <= NARROW
 
     def take(self, places: Any) -> Lifted:
         """Some of the rows: a slice is no copy of dense ones."""

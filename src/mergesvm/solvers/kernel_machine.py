@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -29,7 +30,7 @@ FEW, EXACT = 200, 1e-6
 TINY = float(np.finfo(np.float64).tiny)
 
 WHOLE = 3
-"""Problems of so many times as many rows as the working set has are solved at one go, where there is one unit."""
+"""Problems of so many times as many rows as the working set has are small: they can be solved at one go."""
 
 Progress = Callable[[int, int, float, int], None]
 """Told after each round: how many there were, how many problems go on, the largest violation, the rows in use."""
@@ -62,6 +63,12 @@ class KernelMachine:
 
     def train(self, progress: Progress | None = None) -> Trained:
         """Train, from where the machine is, to the optimum of the rows that there are now."""
+        # Units in threads are as many as the cores, and between their rounds BLAS would not let go of these at once.
+        crowded = self.engine.embedded and min(self.engine.workers, len(self.units)) > 1
+        with Threads.single_threaded_blas() if crowded else nullcontext():
+            return self._train(progress)
+
+    def _train(self, progress: Progress | None) -> Trained:
         self._rows = counts = self._counted()
         setting = self._set(counts)
         support = self.engine.once(lambda: self._support(setting.pairs))
@@ -100,7 +107,7 @@ class KernelMachine:
         terms, count = self.terms, len(self.units)
         policy = Policy(
             self.penalty,
-            terms.tolerance * (EXACT if self._exactly else 1.0),
+            self._tolerance,
             terms.gap,
             kept=terms.size,
             support=terms.method == "active-set",
@@ -120,8 +127,9 @@ class KernelMachine:
         return climber, "climb", climber.first()
 
     @property
-    def _exactly(self) -> bool:
-        return sum(self._rows.values()) <= FEW and not self.terms.gap and self.terms.method != "gradient"
+    def _tolerance(self) -> float:
+        exactly = sum(self._rows.values()) <= FEW and not self.terms.gap and self.terms.method != "gradient"
+        return self.terms.tolerance * (EXACT if exactly else 1.0)
 
     def _set(self, counts: dict[Label, int]) -> Setting:
         terms, classes = self.terms, sorted(counts)
@@ -139,9 +147,11 @@ class KernelMachine:
         count = len(self.units)
         few = terms.method == "active-set"
         sizes = np.array([counts[one] + counts[other] for one, other in pairs], dtype=np.int64)
+        whole = (sizes <= WHOLE * terms.size) & (terms.method == "working-set")
         # One unit has nothing to keep to itself: it proposes all rows of a problem that can be solved at one go.
-        whole = (sizes <= WHOLE * terms.size) & (count == 1 and not few)
-        rooms = np.where(whole, sizes, 1 if few else max(8, terms.size // (4 * count)))
+        # Where there are many, they sift what they propose, and so may look at more.
+        room = 1 if few else max(8, terms.size // (4 if count == 1 else count))
+        rooms = np.where(whole & (count == 1), sizes, room)
         return Setting(
             pairs,
             bounds,
@@ -154,6 +164,9 @@ class KernelMachine:
             0.0 if few else 0.5,
             count > 1 and not few,
             max(1, terms.memory // count),
+            self.penalty,
+            self._tolerance / 2,
+            self._threads.workers if count == 1 else 1,
         )
 
     def _counted(self) -> dict[Label, int]:
@@ -173,7 +186,7 @@ class KernelMachine:
         from mergesvm.solvers import unit_kernels as kernels
 
         empty = np.zeros(len(setting.pairs))
-        told = np.array([answer.told for answer in self.units.call("conclude", empty)])
+        told = np.array(self.units.call("tell", empty))
         sums = told.sum(axis=0).reshape(len(setting.pairs), kernels.TOLD)
         high, low = told[:, :, kernels.UP].max(axis=0), told[:, :, kernels.LOW].min(axis=0)
         penalty = max(self.penalty, 0.0)
@@ -192,7 +205,7 @@ class KernelMachine:
         square = sums[:, kernels.SQUARE] + penalty * sums[:, kernels.TOTAL] ** 2
         objectives = sums[:, kernels.ALPHAS] - square / 2
         moments = _moments([answer.moments for answer in answers], intercepts)
-        coefs = _gathered([answer.coefs for answer in answers])
+        coefs = Lists.merged([answer.coefs for answer in answers])
         spans = [coefs.span(p) for p in range(len(coefs))]
         assert coefs.values is not None
         self._coefs = {
@@ -286,15 +299,6 @@ def _moments(parts: list[NDArray[np.float64]], intercepts: NDArray[np.float64]) 
         means, scatters = means + apart * share, scatters + scatter + apart**2 * counts * share
         counts = total
     return SideMoments(means + intercepts[:, None], scatters.sum(axis=1) / np.maximum(counts.sum(axis=1), TINY), counts)
-
-
-def _gathered(parts: list[Lists]) -> Lists:
-    """The lists of all units as one."""
-    keys, values = [], []
-    for p in range(len(parts[0])):
-        keys.append(np.concatenate([part.keys[part.span(p)] for part in parts]))
-        values.append(np.concatenate([part.values[part.span(p)] for part in parts if part.values is not None]))
-    return Lists.of(keys, values)
 
 
 def _warn(ends: list[str], violation: float, terms: Terms, real: np.dtype[Any]) -> None:

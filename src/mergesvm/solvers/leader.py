@@ -14,6 +14,7 @@ from mergesvm.features.scratch import Scratch
 from mergesvm.solvers.exchange import Exchange
 from mergesvm.solvers.kernel import Lifted
 from mergesvm.solvers.orders import Answer, Lists, Order, Packet, Setting
+from mergesvm.solvers.smalls import STEPS, Smalls
 from mergesvm.solvers.stack import Known, Stack
 
 NONE = np.zeros(0, np.int64)
@@ -74,16 +75,25 @@ class Standing:
     ended: str = ""
 
 
-@dataclass(frozen=True)
-class Small:
-    """The problem of some rows, and what has become of it."""
+@dataclass
+class Solved:
+    """The small problems of a round, and what has become of them.
 
+    Attributes
+    ----------
+    problems : array of int
+        Which problems they are of.
+    numbers : array of int
+        Of their rows.
+    smalls : Smalls
+    steps : array
+        By how much y alpha of each row moves.
+    """
+
+    problems: NDArray[np.int64]
     numbers: NDArray[np.int64]
-    y: NDArray[np.float64]
-    alpha: NDArray[np.float64]
-    bound: NDArray[np.float64]
+    smalls: Smalls
     steps: NDArray[np.float64]
-    gain: float
 
 
 class Book:
@@ -175,7 +185,7 @@ class Leader:
         self.exchange = Exchange()
         self.rounds = 0
         self.violation = np.inf
-        self._kept: list[NDArray[np.int64]] = [NONE] * len(standings)
+        self._kept = NONE, NONE  # problems, ascending, and numbers of rows
         self._gains: list[float] = []
         self._live = np.arange(len(standings))
         self._matrices: dict[int, tuple[NDArray[np.int64], NDArray[Any]]] = {}
@@ -186,11 +196,14 @@ class Leader:
         count = len(self.standings)
         limits = np.tile([np.inf, -np.inf], (count, 1))
         kept = None if self._policy.support else Lists.empty(count)
-        return Order(None, NONE, Lists.empty(0), self._live, kept, self._intercepts, limits)
+        begins = not self._policy.support
+        return Order(None, NONE, Lists.empty(0), self._live, kept, self._intercepts, limits, begins=begins)
 
     def next(self, answers: list[Answer]) -> Order:
         """What units are told after what they have answered; no problem is live any more when all are at their end."""
         self._enter(answers)
+        settled = [answer.settled for answer in answers if answer.settled is not None]
+        self.rounds += len(settled) > 0
         asleep = sum(answer.asleep for answer in answers) > 0
         high, low, violations = self._judge(answers, asleep)
         unfinished = violations > self._policy.tolerance
@@ -205,7 +218,8 @@ class Leader:
             going[:] = False
         solved = self._solve(np.flatnonzero(going), answers, asleep)
         # Nothing is at its end before rows that sleep were looked at, too.
-        order = self._order(solved, high, low, awake=not self._policy.sleeps or not solved)
+        awake = not self._policy.sleeps or solved is None
+        order = self._order(solved, np.concatenate([NONE, *settled]), high, low, awake)
         self.exchange.note(answers, order)
         return order
 
@@ -246,55 +260,85 @@ class Leader:
             violations = gaps  # with the intercept of the round before, which gives a bound, too
         return high, low, violations
 
-    def _solve(self, going: NDArray[np.intp], answers: list[Answer], asleep: bool) -> dict[int, Small]:
+    def _solve(self, going: NDArray[np.intp], answers: list[Answer], asleep: bool) -> Solved | None:
         """Solve the small problems of those that are live."""
         if not len(going):
-            return {}
+            return None
         self.rounds += 1
+        solved = self._proposed(going, answers)
+        smalls, before, wants = solved.smalls, solved.smalls.alpha.copy(), solved.smalls.v.copy()
+        # A tolerance of the gap says nothing about violations.
+        least = 0.0 if self._policy.gap else self._setting.tolerance
+        shares = np.where(self._setting.whole[self._live[going]] & (not self._policy.gap), 0.0, self._policy.share)
+        tolerances = np.maximum(shares * self._off[going], least)
+        kernel, rows = self._setting.kernel, self.book.lifted
+        # Many narrow problems are solved without a word in between; for others matrix products are the faster.
+        many = len(going) > 1 and len(rows) > 0 and not self._policy.support
+        if many and kernel.kind != "callable" and rows.all().narrow:
+            smalls.solve(rows.all().matrix, kernel.numbers, self._policy.penalty, tolerances, self._threads)
+        else:
+            self._threads.map(lambda k: self._one(solved, k, float(tolerances[k])), range(len(going)))
+        solved.steps = smalls.y * (smalls.alpha - before)
+        gains, moved = smalls.sums((wants + smalls.v) * solved.steps) / 2, smalls.sums(solved.steps)
+        gains -= max(self._policy.penalty, 0.0) * (moved * smalls.totals + moved**2 / 2)
+        if self._policy.most_support is not None:
+            self._give_up(solved, gains, moved, before)
+        if self._stalls(going, float(gains.sum()), asleep):
+            return None
+        for p, gain, step in zip(solved.problems, gains.tolist(), moved.tolist(), strict=True):
+            self.standings[p].objective += gain
+            self.standings[p].total += step
+        return solved
 
-        def solve(at: int) -> Small:
-            return self._small(at, answers, float(self._off[at]))
+    def _proposed(self, going: NDArray[np.intp], answers: list[Answer]) -> Solved:
+        """The rows that all units propose for some of the live problems."""
+        proposed = Lists.merged([answer.proposed for answer in answers])
+        assert proposed.values is not None
+        sizes = np.zeros(len(self._live), np.int64)
+        sizes[going] = np.diff(proposed.firsts)[going]
+        chosen = np.repeat(sizes > 0, np.diff(proposed.firsts))
+        numbers = proposed.keys[chosen]
+        v, alpha, bound, y = (np.ascontiguousarray(column) for column in proposed.values[chosen].T)
+        firsts = np.append(0, np.cumsum(sizes[going]))
+        totals = np.array([self.standings[p].total for p in self._live[going]])
+        smalls = Smalls(firsts, self.book.places(numbers), y, v, alpha, bound, totals)
+        return Solved(self._live[going], numbers, smalls, np.zeros(len(y)))
 
-        one = len(going) == 1
-        found = [solve(going[0])] if one else self._threads.map(solve, going.tolist())
-        gain = sum(small.gain for small in found)
+    def _stalls(self, going: NDArray[np.intp], gain: float, asleep: bool) -> bool:
+        """Whether next to nothing was gained for long."""
         total = sum(abs(standing.objective) for standing in self.standings)
         self._gains = [*self._gains[-STALLED + 1 :], gain]
-        if len(self._gains) == STALLED and not sum(self._gains) > NOTHING * total:
-            for at in going if not asleep else NONE:
-                self.standings[self._live[at]].ended = "stalled"
-            return {}
-        return dict(zip(going.tolist(), found, strict=True))
+        if len(self._gains) < STALLED or sum(self._gains) > NOTHING * total:
+            return False
+        for at in going if not asleep else NONE:
+            self.standings[self._live[at]].ended = "stalled"
+        return True
 
-    def _small(self, at: int, answers: list[Answer], violation: float) -> Small:
-        policy, standing = self._policy, self.standings[self._live[at]]
-        spans = [answer.proposed.span(at) for answer in answers]
-        numbers = np.concatenate([a.proposed.keys[span] for a, span in zip(answers, spans, strict=True)])
-        values = np.concatenate([_values(a)[span] for a, span in zip(answers, spans, strict=True)])
-        v, alpha, bound, y = (np.ascontiguousarray(column) for column in values.T)
-        K = self._matrix(self._live[at], numbers)
+    def _one(self, solved: Solved, k: int, tolerance: float) -> None:
+        """Solve one of the small problems by its whole matrix."""
+        smalls, span = solved.smalls, solved.smalls.span(k)
+        if span.start == span.stop:
+            return
+        y, v, alpha, bound = (part[span] for part in (smalls.y, smalls.v, smalls.alpha, smalls.bound))
         before, wants = alpha.copy(), v.copy()
-        # A tolerance of the gap says nothing about violations.
-        least = 0.0 if policy.gap else policy.tolerance / 2
-        share = 0.0 if self._setting.whole[self._live[at]] and not policy.gap else policy.share
-        tolerance = max(share * violation, least)
-        self._ascend(K, y, v, alpha, bound, standing.total, tolerance)
-        if policy.most_support is not None and (alpha > 0).sum() > policy.most_support:
-            alpha = self._pruned(K, y, alpha, bound)
-            v = wants - K @ (y * (alpha - before))
-        steps = y * (alpha - before)
-        gain = float((wants + v) @ steps) / 2
-        if policy.penalty > 0:
-            moved = steps.sum()
-            gain -= policy.penalty * float(moved * standing.total + moved**2 / 2)
-        if policy.most_support is not None and gain <= NOTHING * abs(standing.objective):
-            standing.ended = "support"  # nothing more to be gained with so few rows
-            steps, alpha, gain = np.zeros_like(steps), before, 0.0
-        return Small(numbers, y, alpha, bound, steps, gain)
+        K = self._matrix(int(solved.problems[k]), solved.numbers[span])
+        self._ascend(K, y, v, alpha, bound, float(smalls.totals[k]), tolerance)
+        if self._policy.most_support is not None and (alpha > 0).sum() > self._policy.most_support:
+            alpha[:] = self._pruned(K, y, alpha, bound)
+            v[:] = wants - K @ (y * (alpha - before))
+
+    def _give_up(self, solved: Solved, gains: Any, moved: Any, before: NDArray[np.float64]) -> None:
+        """End problems in which nothing more is to be gained with so few rows."""
+        for k, p in enumerate(solved.problems):
+            if gains[k] <= NOTHING * abs(self.standings[p].objective):
+                self.standings[p].ended = "support"
+                span = solved.smalls.span(k)
+                solved.steps[span], solved.smalls.alpha[span] = 0.0, before[span]
+                gains[k] = moved[k] = 0.0
 
     def _ascend(self, K: Any, y: Any, v: Any, alpha: Any, bound: Any, total: float, tolerance: float) -> None:
-        # In the plane of two rows a small problem is solved in a few steps a row; the limit is for those that are not.
-        self._kernels.ascend(K, y, v, alpha, bound, total, self._policy.penalty, tolerance, 1000 * max(len(y), 100))
+        most = STEPS * max(len(y), 100)
+        self._kernels.ascend(K, y, v, alpha, bound, total, self._policy.penalty, tolerance, most)
 
     def _pruned(self, K: Any, y: Any, alpha: Any, bound: Any) -> NDArray[np.float64]:
         """Multipliers of as many rows as may be in use, those that have most of their bound; all others have none."""
@@ -330,41 +374,58 @@ class Leader:
         return K
 
     def _order(
-        self, solved: dict[int, Small], high: NDArray[np.float64], low: NDArray[np.float64], awake: bool
+        self,
+        solved: Solved | None,
+        settled: NDArray[np.int64],
+        high: NDArray[np.float64],
+        low: NDArray[np.float64],
+        awake: bool,
     ) -> Order:
-        moved, keys, values, changed = [], [], [], []
-        for at, small in solved.items():
-            p, rows = self._live[at], np.flatnonzero(small.steps)
-            self._note(p, small)
-            if len(rows):
-                moved.append(p)
-                keys.append(small.numbers[rows])
-                values.append(small.steps[rows])
-                changed.append(small.numbers[rows])
-        arrivals = self.book.announce(np.concatenate(changed)) if changed else None
-        steps = Lists.of([self.book.ids(part) for part in keys], values)
+        moved, steps, changed = NONE, Lists.empty(0), settled
+        if solved is not None:
+            self._note(solved)
+            rows = np.flatnonzero(solved.steps)
+            at, firsts = np.unique(solved.smalls.problems[rows], return_index=True)
+            moved, numbers = solved.problems[at], solved.numbers[rows]
+            changed = np.append(changed, numbers)
+        arrivals = self.book.announce(changed)
+        if solved is not None:
+            steps = Lists(np.append(firsts, len(rows)), self.book.ids(numbers), solved.steps[rows])
         stay = np.array([not self.standings[p].ended for p in self._live], dtype=bool)
         self._live, self._intercepts = self._live[stay], self._intercepts[stay]
         if self._policy.penalty > 0:
             self._intercepts = self._policy.penalty * np.array([self.standings[p].total for p in self._live])
-        kept = None if self._policy.support else Lists.of([self.book.ids(self._kept[p]) for p in self._live])
         limits = np.column_stack([high[stay], low[stay]])
-        return Order(arrivals, np.array(moved, np.int64), steps, self._live, kept, self._intercepts, limits, awake)
+        return Order(arrivals, moved, steps, self._live, self._staying(), self._intercepts, limits, awake)
 
-    def _note(self, p: int, small: Small) -> None:
-        """Note what has moved in a problem, and which rows stay in its working set."""
-        standing = self.standings[p]
-        standing.objective += small.gain
-        standing.total += float(small.steps.sum())
-        if not self._policy.support:
-            free = small.numbers[(small.alpha > 0) & (small.alpha < small.bound)]
-            old = np.isin(free, self._kept[p], assume_unique=True, kind="sort")
-            self._kept[p] = np.concatenate([free[~old], free[old]])[: self._policy.kept]
+    def _staying(self) -> Lists | None:
+        """Ids of the rows that stay in the working sets of the live problems."""
+        if self._policy.support:
+            return None
+        problems, numbers = self._kept
+        here = np.isin(problems, self._live)
+        firsts = np.append(np.searchsorted(problems[here], self._live), here.sum())
+        return Lists(firsts, self.book.ids(numbers[here]))
 
-
-def _values(answer: Answer) -> NDArray[np.float64]:
-    assert answer.proposed.values is not None
-    return answer.proposed.values
+    def _note(self, solved: Solved) -> None:
+        """Note which rows stay in the working sets: those in between the bounds, the newest first."""
+        if self._policy.support:
+            return
+        smalls = solved.smalls
+        free = np.flatnonzero((smalls.alpha > 0) & (smalls.alpha < smalls.bound))
+        problems, numbers = solved.problems[smalls.problems[free]], solved.numbers[free]
+        before, kept = self._kept
+        if len(free) and np.bincount(problems).max() > self._policy.kept:
+            many = 1 + max(numbers.max(), kept.max(initial=0))
+            old = np.isin(problems * many + numbers, before * many + kept)
+            order = np.lexsort((old, problems))
+            problems, numbers = problems[order], numbers[order]
+            newest = np.arange(len(problems)) - np.searchsorted(problems, problems) < self._policy.kept
+            problems, numbers = problems[newest], numbers[newest]
+        others = ~np.isin(before, solved.problems)
+        problems, numbers = np.append(before[others], problems), np.append(kept[others], numbers)
+        order = np.argsort(problems, kind="stable")
+        self._kept = problems[order], numbers[order]
 
 
 SCRATCH = Scratch()

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
+from mergesvm.engines import Threads
 from mergesvm.solvers.columns import Columns
 from mergesvm.solvers.held import Held
-from mergesvm.solvers.kernel import KERNELS, Lifted
+from mergesvm.solvers.kernel import Lifted
 from mergesvm.solvers.orders import Conclusion, Lists, Order, Pair, Setting
+from mergesvm.solvers.smalls import Smalls
 from mergesvm.solvers.stack import Known
 
 Past = dict[tuple[Pair, Label], tuple[NDArray[np.float64], NDArray[np.float64]]]
@@ -90,6 +92,8 @@ class Multipliers:
         total = int(self._counts.sum())
         self.score, self.alpha, self.bound = np.zeros(total), np.zeros(total), np.empty(total)
         self.rows, self._marks = np.empty(total, np.int64), np.zeros(total, dtype=bool)
+        # Of small problems of narrow rows kernel values are as soon computed as looked for.
+        self._direct = setting.whole & (setting.kernel.kind != "callable" and lifted.narrow)
         self._turn, self._worked = 0, [0] * len(self.classes)
         self._sleeping: list[tuple[int, slice, int]] = []
         self._log: list[tuple[Any, ...]] = []
@@ -123,47 +127,110 @@ class Multipliers:
         """How many rows sleep."""
         return sum(len(columns.rows) - columns.awake for columns in self._columns)
 
+    def settle(self, order: Order) -> NDArray[np.bool_]:
+        """Solve those of the live problems to the end that are small, if all their rows are here; which they are."""
+        small = self._small(order) & (not self._setting.sifts)
+        if small.any():
+            smalls, flat = self._own(order.live[small])
+            smalls.solve(*self._rows, self._setting.penalty, *self._to_the_end(len(smalls)))
+            self.alpha[flat], self.score[flat] = smalls.alpha, smalls.y - smalls.v
+        return small
+
     def look(self, problems: NDArray[np.int64], intercepts: NDArray[np.float64]) -> NDArray[np.float64]:
         """How far problems are, (problems, TOLD)."""
         told = np.empty((len(problems), self._kernels.TOLD))
         self._kernels.look(*self._state(problems, intercepts), told)
         return told
 
-    def propose(self, order: Order) -> Lists:
+    def propose(self, order: Order, settled: NDArray[np.bool_]) -> Lists:
         """Rows that should move, and those that stay in the working sets, for the live problems, as answers have them.
 
-        Keys are rows, and not yet numbers.
+        Keys are rows, and not yet numbers. None are proposed for problems that are settled.
         """
-        live, rooms = order.live, self._setting.rooms
-        state = self._state(live, order.intercepts)
-        kept, at = self._kept(order)
-        self._marks[kept] = True
-        most = int(rooms[live].max(initial=0))
-        places, found = np.empty((len(live), 2 * most), np.int64), np.empty(len(live), np.int64)
-        self._kernels.pick(*state, rooms, self._setting.noise, self._turn, self.rows, self._marks, places, found)
-        self._marks[kept] = False
-        picked = self._sifted(state, places, found) if self._setting.sifts else _first(places, found)
-        picked_at = np.repeat(np.arange(len(live)), [len(flat) for flat in picked])
-        flat, at = np.concatenate([*picked, kept]), np.append(picked_at, at)
+        live, small = order.live, (self._small(order) if order.begins else settled) & ~settled
+        own, own_at = self._sifted_own(live, small)
+        common = np.flatnonzero(~small & ~settled)
+        picked, picked_at, kept, kept_at = self._picked(order, common)
+        flat, at = np.concatenate([own, picked, kept]), np.concatenate([own_at, common[picked_at], kept_at])
         by_problem = np.argsort(at, kind="stable")
         flat, at = flat[by_problem], at[by_problem]
         y = np.where(flat >= self._starts[live[at], 1], 1.0, -1.0)
         values = np.column_stack([y - self.score[flat], self.alpha[flat], self.bound[flat], y])
         return Lists(np.searchsorted(at, np.arange(len(live) + 1)), self.rows[flat], values)
 
+    def _picked(self, order: Order, common: NDArray[np.intp]) -> tuple[NDArray[np.int64], ...]:
+        """The worst violators of some of the live problems, and which of these they are of; then those kept."""
+        live, rooms = order.live[common], self._setting.rooms
+        state = self._state(live, order.intercepts[common])
+        kept, kept_at = self._kept(order)
+        self._marks[kept] = True
+        most = int(rooms[live].max(initial=0))
+        places, found = np.empty((len(live), 2 * most), np.int64), np.empty(len(live), np.int64)
+        self._kernels.pick(*state, rooms, self._setting.noise, self._turn, self.rows, self._marks, places, found)
+        self._marks[kept] = False
+        picked = self._sifted(state, places, found) if self._setting.sifts else _first(places, found)
+        at = np.repeat(np.arange(len(live)), [len(flat) for flat in picked])
+        return np.concatenate([kept[:0], *picked]), at, kept, kept_at
+
+    def _small(self, order: Order) -> NDArray[np.bool_]:
+        """Which of the live problems a unit begins with by solving them for its own rows, if it has some of both."""
+        here = (self._counts[order.live] > 0).all(axis=1) & (self._setting.kernel.kind != "callable")
+        own: NDArray[np.bool_] = here & self._setting.whole[order.live] & (order.begins and not self._sparse)
+        return own
+
+    def _own(self, problems: NDArray[np.int64]) -> tuple[Smalls, NDArray[np.int64]]:
+        """The problems of the unit's own rows, and where these are."""
+        counts = self._counts[problems]
+        sizes, firsts = counts.ravel(), np.append(0, np.cumsum(counts.sum(axis=1)))
+        within = np.arange(firsts[-1]) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        flat = np.repeat(self._starts[problems].ravel(), sizes) + within
+        lines = np.repeat(self._offsets[self.pairs[problems]].ravel(), sizes) + within
+        y = np.repeat(np.tile([-1.0, 1.0], len(problems)), sizes)
+        alpha, bound = self.alpha[flat], self.bound[flat]
+        smalls = Smalls(firsts, lines, y, y - self.score[flat], alpha, bound, np.zeros(len(problems)))
+        smalls.totals = smalls.sums(y * alpha)
+        return smalls, flat
+
+    def _sifted_own(
+        self, live: NDArray[np.int64], small: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows that would be in use if own rows were all there are, and which of the live problems each is of."""
+        if not small.any():
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        smalls, flat = self._own(live[small])
+        smalls.solve(*self._rows, self._setting.penalty, *self._to_the_end(len(smalls)))
+        used = np.flatnonzero((smalls.alpha > 0) | (self.alpha[flat] > 0))
+        return flat[used], np.flatnonzero(small)[smalls.problems[used]]
+
+    @property
+    def _rows(self) -> tuple[Any, Any]:
+        """All rows, and the kernel, as compiled kernels know them."""
+        return self._lifted.matrix, self._setting.kernel.numbers
+
+    @property
+    def _sparse(self) -> bool:
+        return self._lifted.squares is not None
+
+    def _to_the_end(self, problems: int) -> tuple[NDArray[np.float64], Threads]:
+        """To what tolerances, and by which threads, problems are solved."""
+        return np.full(problems, self._setting.tolerance), Threads(self._setting.workers)
+
     def conclude(self, intercepts: NDArray[np.float64]) -> Conclusion:
         """What has become of all problems, with these intercepts."""
-        moments, numbers, coefs = np.zeros((len(self.pairs), 2, 3)), [], []
-        weights = self._held.weights
-        for p in range(len(self.pairs)):
-            span = slice(int(self._starts[p, 0]), self.span(p, 1).stop)
-            used = np.flatnonzero(self.alpha[span]) + span.start
-            numbers.append(self._held.numbers[self.rows[used]])
-            coefs.append(np.where(used >= self._starts[p, 1], self.alpha[used], -self.alpha[used]))
-            for side in range(2):
-                at = self.span(p, side)
-                moments[p, side] = _moments(self.score[at], weights if weights is None else weights[self.rows[at]])
-        return Conclusion(self.look(np.arange(len(self.pairs)), intercepts), moments, Lists.of(numbers, coefs))
+        moments, weights = np.zeros((len(self.pairs), 2, 3)), self._held.weights
+        weights = np.ones(0) if weights is None else weights[self.rows]
+        self._kernels.moments(self._starts, self._counts, self.score, weights, moments)
+        used = np.flatnonzero(self.alpha)
+        firsts = np.searchsorted(used, np.append(self._starts[:, 0], len(self.alpha)))
+        positive = used >= np.repeat(self._starts[:, 1], np.diff(firsts))
+        coefs = Lists(firsts, self._held.numbers[self.rows[used]], np.where(positive, 1, -1) * self.alpha[used])
+        return Conclusion(self.look(np.arange(len(self.pairs)), intercepts), moments, coefs)
+
+    def in_use(self, problems: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows whose alpha is not zero in some of the problems."""
+        used = np.flatnonzero(self.alpha)
+        at = np.searchsorted(self._starts[:, 0], used, side="right") - 1
+        return np.unique(self.rows[used[np.isin(at, problems)]])
 
     def span(self, p: int, side: int) -> slice:
         """Where the rows of one side of a problem are."""
@@ -211,6 +278,10 @@ class Multipliers:
         new = old + np.where(side > 0, values[mine], -values[mine])
         new[new < NEXT_TO * np.minimum(bound, old + np.abs(values[mine]))] = 0
         self.alpha[at] = np.where(new > bound * (1 - NEXT_TO), bound, new)
+        if self._direct.any():
+            self._add_lines(moved, steps)
+            others = ~self._direct[problems]
+            problems, ids, values = problems[others], ids[others], values[others]
         pairs = self.pairs[problems]
         for code, columns in enumerate(self._columns):
             touched = np.flatnonzero((pairs == code).any(axis=1))
@@ -281,6 +352,28 @@ class Multipliers:
             at = slots[places[inside] - part.start]
             self._add_slab(code, 0, columns.awake, problems[inside], at, values[inside], columns.slab)
 
+    def _add_lines(self, moved: NDArray[np.int64], steps: Lists) -> None:
+        """Add steps times columns to the scores of all rows of small problems, without keeping the columns."""
+        at = np.flatnonzero(self._direct[moved])
+        if not len(at):
+            return
+        chosen = np.flatnonzero(self._direct[moved][steps.problems])
+        assert steps.values is not None
+        unique, places = np.unique(steps.keys[chosen], return_inverse=True)
+        kernel, problems = self._setting.kernel, moved[at]
+        self._kernels.add_lines(
+            self.score,
+            self._starts[problems],
+            self._counts[problems],
+            self._offsets[self.pairs[problems]],
+            self._lifted.matrix,
+            np.append(0, np.cumsum(np.diff(steps.firsts)[at])),
+            places,
+            steps.values[chosen],
+            kernel.turn(self._known.take(unique)).matrix,
+            kernel.numbers,
+        )
+
     def _catch_up(
         self,
         code: int,
@@ -311,13 +404,12 @@ class Multipliers:
         values: NDArray[np.float64],
         slab: NDArray[Any],
     ) -> None:
-        order = np.argsort(problems, kind="stable")
-        problems = problems[order]
+        """Add steps times lines of an array to the scores of some rows of a class; problems ascend."""
         cuts = np.flatnonzero(np.diff(problems, prepend=-1))
         heads = problems[cuts]
         side = (self.pairs[heads, 1] == code).astype(np.int64)
         starts, firsts = self._starts[heads, side] + first, np.append(cuts, len(problems))
-        self._kernels.add_columns(self.score, starts, firsts, slots[order], values[order], slab, count)
+        self._kernels.add_columns(self.score, starts, firsts, slots, values, slab, count)
 
     def _awake(self) -> NDArray[np.int64]:
         """How many rows of either side are awake, (problems, 2)."""
@@ -344,18 +436,20 @@ class Multipliers:
         self, state: tuple[Any, ...], places: NDArray[np.int64], found: NDArray[np.int64]
     ) -> list[NDArray[np.int64]]:
         """Those of the rows picked for each problem that would be in use if these were all there is."""
-        kernel, lifted = self._setting.kernel, self._lifted
+        kernel, lifted, picked = self._setting.kernel, self._lifted, _first(places, found)
+        problems, starts, _, *arrays = state
+        small = self._setting.whole[problems]  # where all go on, because fewer rounds count for more than fewer rows
         if kernel.kind == "callable" or lifted.squares is not None:
             return [
-                self._sifted_one(int(p), flat, float(b))
-                for p, flat, b in zip(state[0], _first(places, found), state[-1], strict=True)
+                flat if whole else self._sifted_one(int(p), flat, float(b))
+                for p, flat, b, whole in zip(problems, picked, state[-1], small, strict=True)
             ]
         used = np.zeros(places.shape, dtype=bool)
-        numbers = KERNELS.index(kernel.kind), float(kernel.gamma), int(kernel.degree), float(kernel.coef0)
-        offsets = self._offsets[self.pairs]
-        problems, starts, _, *arrays = state
-        self._kernels.sift(problems, starts, *arrays, places, found, lifted.matrix, offsets, numbers, SIFTED, used)
-        return [line[chosen] for line, chosen in zip(places, used, strict=True)]
+        offsets, found = self._offsets[self.pairs], np.where(small, 0, found)
+        rows = lifted.matrix, offsets, kernel.numbers
+        self._kernels.sift(problems, starts, *arrays, places, found, *rows, SIFTED, used)
+        used[small] = True
+        return [flat[chosen[: len(flat)]] for flat, chosen in zip(picked, used, strict=True)]
 
     def _sifted_one(self, p: int, flat: NDArray[np.int64], intercept: float) -> NDArray[np.int64]:
         """The same for one problem, with kernels that are not compiled."""
@@ -392,13 +486,3 @@ def members_of(held: Held, setting: Setting) -> list[NDArray[np.int64]]:
 
 def _first(places: NDArray[np.int64], found: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return [line[:count] for line, count in zip(places, found, strict=True)]
-
-
-def _moments(scores: NDArray[np.float64], weights: NDArray[np.float64] | None) -> tuple[float, float, float]:
-    """Count, mean and scatter of scores."""
-    weights = np.ones(len(scores)) if weights is None else weights
-    count = float(weights.sum())
-    if not count:
-        return 0.0, 0.0, 0.0
-    mean = float(weights @ scores) / count
-    return count, mean, float(weights @ (scores - mean) ** 2)

@@ -35,13 +35,19 @@ class Setting:
     rooms : array of int, shape (pairs,)
         How many rows a unit proposes at a time, for either direction of each problem.
     whole : array of bool, shape (pairs,)
-        Which problems are so small that all of their rows may be proposed.
+        Which problems are so small that they can be solved at one go: a unit begins by solving those of its own rows.
     noise : float
         By what share chance decides which of the violators are proposed.
     sifts : bool
         Whether a unit first solves the problem of these rows by itself, and proposes only those that are then in use.
     memory : int
         Bytes for columns of the kernel matrix, at each unit.
+    penalty : float
+        Of (y'alpha)^2 / 2; negative where y'alpha = 0 is demanded.
+    tolerance : float
+        To which small problems are solved.
+    workers : int
+        How many threads a unit may take that is alone.
     """
 
     pairs: list[Pair]
@@ -55,6 +61,9 @@ class Setting:
     noise: float
     sifts: bool
     memory: int
+    penalty: float
+    tolerance: float
+    workers: int
 
     def lifted(self, rows: Any) -> Lifted:
         """Rows as they are multiplied."""
@@ -110,6 +119,24 @@ class Lists:
         """Of no entries."""
         return cls(np.zeros(problems + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
+    @classmethod
+    def merged(cls, parts: list[Lists]) -> Lists:
+        """Of the same problems, one list for all parts of each.
+
+        >>> Lists.merged([Lists.of([np.array([3]), np.array([7])]), Lists.of([np.array([1]), np.array([5])])]).keys
+        array([3, 1, 7, 5])
+        """
+        at = np.concatenate([part.problems for part in parts])
+        order = np.argsort(at, kind="stable")
+        keys, values = np.concatenate([part.keys for part in parts]), [part.values for part in parts]
+        firsts = np.sum([part.firsts for part in parts], axis=0)
+        return cls(firsts, keys[order], None if values[0] is None else np.concatenate(values)[order])  # type: ignore[arg-type]
+
+    @property
+    def problems(self) -> NDArray[np.int64]:
+        """Which problem each entry is of."""
+        return np.repeat(np.arange(len(self)), np.diff(self.firsts))
+
     def span(self, at: int) -> slice:
         """Where the list of a problem is."""
         return slice(int(self.firsts[at]), int(self.firsts[at + 1]))
@@ -139,6 +166,8 @@ class Order:
         The highest v that may rise, and the lowest that may fall, of all units: beyond them rows can sleep.
     awake : bool
         Whether all rows have to be awake.
+    begins : bool
+        Whether units begin with small problems of their own rows.
     """
 
     arrivals: Packet | None
@@ -149,6 +178,7 @@ class Order:
     intercepts: NDArray[np.float64]
     limits: NDArray[np.float64]
     awake: bool = True
+    begins: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,12 +194,15 @@ class Answer:
         Those of them that were never proposed before.
     asleep : int
         How many rows sleep.
+    settled : array of int, or None
+        Numbers of the rows that are in use in problems that a unit has solved by itself, if it has.
     """
 
     told: NDArray[np.float64]
     proposed: Lists
     news: Packet | None = None
     asleep: int = 0
+    settled: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,11 @@ class Stack:
                     part.data[part.indptr[row] : part.indptr[row + 1]] = 0
             start += part.shape[0]
 
+    def all(self) -> Any:
+        """All rows, of which there are some, as they are held: not to be changed."""
+        self._parts = [_joined(self._parts)] if len(self._parts) > 1 else self._parts
+        return self._parts[0]
+
     def take(self, places: NDArray[np.int64]) -> Any:
         """Rows at some places, in the order of the places."""
         starts = np.cumsum([0, *(part.shape[0] for part in self._parts)])
@@ -94,6 +99,10 @@ class Known:
         """Put zeros into rows that are not to be kept."""
         self._rows.blank(places)
         self._squares.blank(places)
+
+    def all(self) -> Lifted:
+        """All rows, of which there are some, as they are held: not to be changed."""
+        return Lifted(self._rows.all(), self._squares.all() if len(self._squares) else None)
 
     def take(self, places: NDArray[np.int64]) -> Lifted:
         """Rows at some places."""

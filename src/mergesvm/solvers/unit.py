@@ -103,9 +103,14 @@ class Unit:
     def step(self, order: Order) -> Answer:
         """Do as told, and say what is next."""
         self.follow(order)
-        told, proposed = self._at_work.look(order.live, order.intercepts), self._at_work.propose(order)
-        numbered = Lists(proposed.firsts, self._held.numbers[proposed.keys], proposed.values)
-        return Answer(told, numbered, self._news(proposed.keys), self._at_work.asleep)
+        work = self._at_work
+        settled = work.settle(order) if order.begins else np.zeros(len(order.live), dtype=bool)
+        used = work.in_use(order.live[settled]) if settled.any() else np.zeros(0, np.int64)
+        told, proposed = work.look(order.live, order.intercepts), work.propose(order, settled)
+        numbers = self._held.numbers
+        numbered = Lists(proposed.firsts, numbers[proposed.keys], proposed.values)
+        news = self._news(np.append(used, proposed.keys))
+        return Answer(told, numbered, news, work.asleep, numbers[used] if settled.any() else None)
 
     def follow(self, order: Order) -> None:
         """Bring alpha and the scores up to date."""
@@ -114,6 +119,10 @@ class Unit:
         if len(order.steps.keys):
             self._at_work.move(order.moved, order.steps)
         self._at_work.turn(order)
+
+    def tell(self, intercepts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How far all problems are, with these intercepts."""
+        return self._at_work.look(np.arange(len(intercepts)), intercepts)
 
     def conclude(self, intercepts: NDArray[np.float64]) -> Conclusion:
         """What has become of all problems, with these intercepts."""

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, uint64
 
 from mergesvm.solvers.dual_kernels import ascend
-from mergesvm.solvers.value_kernels import small_matrix
+from mergesvm.solvers.value_kernels import line, small_matrix
 
 SUMS = {"reassoc", "contract", "nsz"}
 """What the compiler may assume: sums may change their order, but NaN and infinity have to pass."""
@@ -176,6 +176,34 @@ def add_columns(score, starts, firsts, slots, steps, slab, count):  # type: igno
                 out[t] += part[t]
 
 
+@njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True)
+def add_lines(score, starts, counts, offsets, lifted, firsts, places, steps, rows, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add lines of the kernel, which are not kept, times steps of y alpha to the scores of both sides of many problems.
+
+    Problem k has the entries firsts[k] to firsts[k + 1] of places, which are those of lifted rows, and of steps. The
+    rows of its side s are the lines of ``lifted`` from offsets[k, s] on; their scores, those of one side after those
+    of the other, begin at starts[k, 0].
+    """
+    width = lifted.shape[1]
+    for k in range(starts.shape[0]):
+        size = counts[k, 0] + counts[k, 1]
+        columns, part = np.empty((width, size), lifted.dtype), np.zeros(size, lifted.dtype)
+        values, row = np.empty((1, size), lifted.dtype), 0
+        for side in range(2):
+            for t in range(offsets[k, side], offsets[k, side] + counts[k, side]):
+                for d in range(width):
+                    columns[d, row] = lifted[t, d]
+                row += 1
+        for entry in range(firsts[k], firsts[k + 1]):
+            line(values, rows[places[entry]], columns, kernel)
+            step = lifted.dtype.type(steps[entry])
+            for t in range(uint64(size)):
+                part[t] += step * values[0, t]
+        out = score[starts[k, 0] :]
+        for t in range(uint64(size)):
+            out[t] += part[t]
+
+
 @njit(nogil=True, error_model="numpy", cache=True)
 def rest(starts, sides, count, score, alpha, bound, limits, resting):  # type: ignore[no-untyped-def] # pragma: no cover
     """Find rows of one class that are at a bound in all problems, and beyond what any row that may move wants.
@@ -191,6 +219,23 @@ def rest(starts, sides, count, score, alpha, bound, limits, resting):  # type: i
             rises = alpha[at] < bound[at] if sides[k] else alpha[at] > 0
             falls = alpha[at] > 0 if sides[k] else alpha[at] < bound[at]
             resting[t] &= (not rises or v < low) and (not falls or v > high)
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def moments(starts, counts, score, weights, out):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Count, mean and scatter of the scores of either side of all problems, (problems, 2, 3); no weights are all 1."""
+    for p in range(starts.shape[0]):
+        for side in range(2):
+            count, total, scatter = 0.0, 0.0, 0.0
+            for t in range(starts[p, side], starts[p, side] + counts[p, side]):
+                weight = weights[t] if weights.size else 1.0
+                count, total = count + weight, total + weight * score[t]
+            if count == 0:
+                continue
+            for t in range(starts[p, side], starts[p, side] + counts[p, side]):
+                weight = weights[t] if weights.size else 1.0
+                scatter += weight * (score[t] - total / count) ** 2
+            out[p, side, 0], out[p, side, 1], out[p, side, 2] = count, total / count, scatter
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -232,7 +277,7 @@ def sift(  # type: ignore[no-untyped-def]
             v[k] = y[k] - score[t] - intercepts[at]
             own[k], most[k] = alpha[t], bound[t]
             high, low = (k if v[k] > v[high] else high), (k if v[k] < v[low] else low)
-        K = small_matrix(rows, kernel[0], kernel[1], kernel[2], kernel[3])
+        K = small_matrix(rows, kernel)
         worst = max(abs(v[high]), abs(v[low]))
         ascend(K, y, v, own, most, 0.0, 0.0, share * worst, 100 * size)
         for k in range(size):
