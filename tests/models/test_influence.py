@@ -12,6 +12,7 @@ from mergesvm.models.expected import expected
 from mergesvm.models.influence import influence
 from mergesvm.models.judging import NUMBERS
 from mergesvm.solvers import leave_out, one_vs_one, one_vs_rest
+from mergesvm.solvers import pieces as pieces_module
 from mergesvm.solvers.orthant import all_above
 from reference import blobs, plane_by_qr, side_weights
 
@@ -234,6 +235,43 @@ def test_pieces_are_called_by_name_source_or_place(tmp_path):
     named = influence([monday, *pieces[1:]]).names
     assert named[0].endswith("monday.npz")
     assert named[1:] == ("piece 1", "piece 2")
+
+
+def compiled(monkeypatch):
+    """Compiled kernels, however little there is to do."""
+    monkeypatch.setattr(pieces_module, "_kernels_pay", lambda *_: True)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize("width", [1, 4, 19])
+@pytest.mark.parametrize("terms", [{}, {"C": 50.0, "standardize": True}, {"penalize_intercept": False}])
+def test_compiled_kernels_say_the_same(terms, width, classes, monkeypatch):
+    generator = np.random.default_rng(width)
+    X, y = generator.normal(size=(600, width)), generator.integers(0, classes, 600)
+    X[:, 0] += y
+    piece = generator.integers(0, 7, 600)
+    piece[(piece == 2) & (y == 1)] = 3
+    pieces = learned(X, y, piece)
+    pieces.append(ms.Knowledge.zero(pieces[0].signature))
+    pieces[0] = pieces[0] + ms.learn(X[:5], y[:5])  # matrices that do not lie side by side
+    plain = influence(pieces, keep_coefs=True, n_jobs=1, **terms)
+    compiled(monkeypatch)
+    for jobs in (1, 2):
+        found = influence(pieces, keep_coefs=True, n_jobs=jobs, **terms)
+        close(found.coefs_without, plain.coefs_without, 1e-11)
+        for name in NUMBERS:
+            assert np.array_equal(np.isnan(getattr(found, name)), np.isnan(getattr(plain, name)))
+            close(np.nan_to_num(getattr(found, name)), np.nan_to_num(getattr(plain, name)))
+        without = ms.solve(ms.merge(pieces) - pieces[4], **terms)
+        close(found.coefs_without[4], without.coef_, 1e-10)
+
+
+def test_compiled_kernels_leave_what_they_cannot_solve_to_others(monkeypatch):
+    compiled(monkeypatch)
+    test_features_that_only_one_piece_varies_are_left_out_without_it()
+    test_systems_that_are_singular_to_rounding_are_solved_as_they_are_one_by_one()
+    test_a_piece_with_all_rows_of_a_class_cannot_be_left_out_and_says_so()
+    test_the_pooled_form_says_the_same_of_coefficients_and_losses()
 
 
 def test_threads_change_nothing():

@@ -16,17 +16,14 @@ from mergesvm.engines import Threads
 from mergesvm.errors import KnowledgeError, ParameterError
 from mergesvm.knowledge import Knowledge, Signature
 from mergesvm.knowledge.algebra import SHRUNK
-from mergesvm.knowledge.loading import kernels_worth
 from mergesvm.knowledge.narrow import mirror
+from mergesvm.solvers.stack_loading import stack_kernels_pay
 
 Numbers = NDArray[np.float64]
 Grams = tuple[Numbers, ...]
 
 CELL_SECONDS = 2e-9
 """What compiled kernels save on each entry of a Gram matrix, from pooling it to the last of its products."""
-
-WORTH_SECONDS = 2e-3
-"""Kernels are not asked for to save less than this: to load those of this work takes a while, the first time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +200,7 @@ def _pooled(each: tuple[Knowledge, ...], width: int, engine: Threads) -> tuple[G
 
 def _kernels_pay(each: tuple[Knowledge, ...], width: int) -> bool:
     saved = sum(len(piece.grams) for piece in each) * width**2 * CELL_SECONDS
-    return saved >= WORTH_SECONDS and kernels_worth(saved) is not None
+    return stack_kernels_pay(saved)
 
 
 def _stacked(each: tuple[Knowledge, ...], width: int, engine: Threads) -> tuple[Numbers, Numbers]:
@@ -231,14 +228,12 @@ def _stacked(each: tuple[Knowledge, ...], width: int, engine: Threads) -> tuple[
 def _side_by_side(grams: Grams) -> list[Numbers]:
     """Gram matrices as arrays of three dimensions: one, where they lie side by side in memory, as they are learned."""
     base = grams[0].base if grams else None
-    if (
-        isinstance(base, np.ndarray)
-        and base.shape == (len(grams), *grams[0].shape)
-        and base.dtype == np.float64
-        and all(gram.base is base for gram in grams)
-    ):
-        return [base]
-    return [gram[None] for gram in grams]
+    if not isinstance(base, np.ndarray) or base.shape != (len(grams), *grams[0].shape) or base.dtype != np.float64:
+        return [gram[None] for gram in grams]
+    for gram in grams:
+        if gram.base is not base:
+            return [gram[None] for gram in grams]
+    return [base]
 
 
 def _of_class(
@@ -273,6 +268,8 @@ def _moved_sum(grams: list[Numbers], halves: Numbers, shifts: Numbers) -> tuple[
 def _peaks(each: tuple[Knowledge, ...], place: Mapping[Label, int], signature: Signature) -> Numbers:
     """The largest diagonals that there were before something was subtracted from a piece."""
     peaks = np.zeros((len(place) if signature.per_class else 1, signature.width))
+    if not np.concatenate([piece.peaks for piece in each]).any():
+        return peaks
     for piece in each:
         if piece.peaks.any():
             at = [place[label] for label in piece.labels] if signature.per_class else [0] * len(piece.peaks)
