@@ -141,6 +141,10 @@ class FrozenHereWarning(UserWarning):
     """A feature map was frozen on the rows at hand: pieces that are to add have to share it."""
 
 
+class FoldWarning(UserWarning):
+    """Folds from which little can be told of rows not seen."""
+
+
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn, and name the line outside of this package from which it was called, however deep inside it came up."""
     level, frame = 1, sys._getframe(1)

@@ -163,8 +163,46 @@ def test_probabilities_are_fitted_on_decisions_about_rows_held_out(data, method)
     np.testing.assert_array_equal(machine.predict(X), MergeSVC(C=machine.C_).fit(X, y).predict(X))
 
 
+@pytest.mark.filterwarnings("ignore::mergesvm.errors.FoldWarning")
 def test_a_class_of_one_fold_cannot_be_calibrated(data):
     X, y = data
     numbers = np.where(y == 2, 0, np.arange(len(y)) % 3)
     with pytest.raises(KnowledgeError, match="lie in fold 0"):
         MergeSVCCV(CS, cv=PredefinedSplit(numbers), calibration="platt").fit(X, y)
+
+
+class BySize:
+    """Splits that look at the rows."""
+
+    def split(self, X, y=None, groups=None):
+        order = np.argsort(np.asarray(X)[:, 0])
+        for part in np.array_split(order, 3):
+            yield np.setdiff1d(order, part), part
+
+    def get_n_splits(self, *_):
+        return 3
+
+
+def test_splitters_see_the_rows(data):
+    X, y = data
+    machine = MergeSVCCV([1.0], cv=BySize()).fit(X, y)
+    search = GridSearchCV(MergeSVC(), {"C": [1.0]}, cv=BySize()).fit(X, y)
+    assert machine.best_score_ == pytest.approx(search.best_score_)
+
+
+def test_splits_that_train_on_what_they_test_are_refused(data):
+    X, y = data
+    half = np.arange(len(y)) < 300
+    with pytest.raises(ParameterError, match="all that it does not hold out"):
+        MergeSVCCV(
+            CS, cv=[(np.flatnonzero(half), np.flatnonzero(half)), (np.flatnonzero(~half), np.flatnonzero(~half))]
+        ).fit(X, y)
+    masks = MergeSVCCV(CS, cv=[(~half, half), (half, ~half)]).fit(X, y)
+    assert len(masks.folds_) == 2
+
+
+def test_wrong_terms_are_said_before_anything_is_learned(data):
+    X, _ = data
+    for wrong in ({"Cs": [-1.0]}, {"scoring": "f1"}, {"class_weights": "heavy"}, {"calibration": "magic"}):
+        with pytest.raises(ParameterError):
+            MergeSVCCV(**wrong).fit(X, None)

@@ -1,13 +1,22 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, roc_auc_score
 
 import mergesvm as ms
-from mergesvm.errors import KnowledgeError, ParameterError
-from mergesvm.models.validation import SCORINGS
+from mergesvm.errors import (
+    DataError,
+    FoldWarning,
+    FormError,
+    IndefiniteError,
+    KnowledgeError,
+    ParameterError,
+    SignatureError,
+)
+from mergesvm.models.scoring import SCORINGS
 from reference import blobs
 
 CS = [1e-3, 0.1, 10.0]
@@ -198,6 +207,7 @@ def test_a_map_is_validated_too():
         assert found.scores["accuracy"][0, fold] == pytest.approx(model.score(X[test], y[test]))
 
 
+@pytest.mark.filterwarnings("ignore::mergesvm.errors.FoldWarning")
 def test_a_class_that_only_the_held_out_fold_has_is_always_wrong():
     X, y = blobs(seed=5, n=90, d=3, classes=3)
     numbers = np.where(y == 2, 0, np.arange(len(y)) % 3)
@@ -247,13 +257,13 @@ def test_the_best_candidate_is_solved_from_all_rows(several):
         ({"class_weights": "heavy"}, "class_weight has to be None"),
         ({"class_weights": []}, "class_weights is empty"),
         ({"multiclass": "all"}, "multiclass has to be"),
-        ({"X": [[1.0]], "y": [0], "scoring": "accuracy"}, "columns"),
+        ({"X": [[1.0]], "y": [0], "scoring": "accuracy"}, "learned from 6 features"),
         ({"X": [[1.0] * 6], "y": [77], "scoring": "accuracy"}, "in none of the folds"),
     ],
 )
 def test_what_cannot_be_validated_is_said(several, wishes, message):
     X, y = several
-    with pytest.raises(ParameterError, match=message):
+    with pytest.raises((ParameterError, DataError), match=message):
         ms.validate(ms.learn(X, y, folds=3), **wishes)
 
 
@@ -298,3 +308,83 @@ def test_the_path_keeps_its_digits_where_features_are_of_very_different_scales()
         exact = ms.solve(knowledge, C)
         error = np.abs((model.coef_ - exact.coef_) * scale).max()
         assert error < 1e-9 * np.abs(exact.coef_ * scale).max()
+
+
+def test_rows_have_to_be_those_that_were_learned(several):
+    X, y = several
+    table = pd.DataFrame(X, columns=list("abcdef"))
+    folds = ms.learn(table, y, folds=3)
+    with pytest.raises(DataError, match="named 'f', but the folds were learned with 'a'"):
+        ms.validate(folds, table[list("fedcba")], y, scoring="accuracy")
+    with pytest.raises(DataError, match="not the rows, weights, groups or folds"):
+        ms.validate(folds, X + 5, y, scoring="accuracy")
+    with pytest.raises(DataError, match="not the rows, weights, groups or folds"):
+        ms.validate(folds, X, y, np.full(len(y), 2.0), scoring="accuracy")
+    with pytest.raises(DataError, match="not the rows, weights, groups or folds"):
+        ms.validate(folds).calibrated(X[:-20], y[:-20])
+    numbers = np.arange(len(y)) % 3
+    by_hand = ms.learn(X, y, folds=numbers)
+    for wrong in (numbers + 0.7, numbers + 1, numbers[:-1]):
+        with pytest.raises(ParameterError, match="numbers has to be"):
+            ms.validate(by_hand, X, y, numbers=wrong, scoring="accuracy")
+
+
+def test_sums_of_no_rows_are_refused(several):
+    X, y = several
+    wrong = ms.learn(X, y, folds=3) - ms.learn(X[:30] * 9, y[:30], folds=3)
+    with pytest.raises(IndefiniteError):
+        ms.validate(wrong)
+
+
+def test_estimates_and_measurements_agree_on_classes_never_met():
+    X, y = blobs(seed=6, n=200, d=3, classes=2)
+    y = np.where(np.arange(len(y)) < 40, 1, 0)
+    numbers = np.repeat(np.arange(5), 40)
+    with pytest.warns(FoldWarning, match="All rows of class 1 lie in fold 0"):
+        folds = ms.learn(X, y, folds=numbers)
+        guess = ms.validate(folds, Cs=[1.0], scoring=["accuracy", "balanced_accuracy", "neg_log_loss"])
+    with pytest.warns(FoldWarning):
+        exact = ms.validate(
+            folds, X, y, numbers=numbers, Cs=[1.0], scoring=["accuracy", "balanced_accuracy", "neg_log_loss"]
+        )
+    for name in guess.scores:
+        np.testing.assert_allclose(guess.scores[name][0, 0], exact.scores[name][0, 0], rtol=1e-12)
+
+
+def test_a_fold_without_a_class_has_an_area_of_the_others():
+    X, y = blobs(seed=7, n=300, d=3, classes=3)
+    numbers = np.arange(len(y)) % 3
+    kept = (numbers != 0) | (y != 2)
+    X, y, numbers = X[kept], y[kept], numbers[kept]
+    found = ms.validate(ms.learn(X, y, folds=numbers), X, y, numbers=numbers, Cs=[1.0], scoring="roc_auc")
+    model = ms.solve(ms.learn(X[numbers != 0], y[numbers != 0]))
+    shares, truth = model.predict_proba(X[numbers == 0]), y[numbers == 0]
+    wanted = np.mean([roc_auc_score(truth == label, shares[:, label]) for label in (0, 1)])
+    assert found.scores["roc_auc"][0, 0] == pytest.approx(wanted, rel=1e-10)
+
+
+def test_curves_of_one_c_and_many_settings_are_parted_too(several, monkeypatch):
+    X, y = several
+    folds = ms.learn(X, y, folds=3)
+    wishes = {"Cs": [1.0], "class_weights": [None, "balanced", {0: 2.0}], "scoring": "roc_auc"}
+    wanted = ms.validate(folds, X, y, **wishes)
+    monkeypatch.setattr("mergesvm.models.validation.KEPT_BYTES", 1)
+    np.testing.assert_array_equal(ms.validate(folds, X, y, **wishes).scores["roc_auc"], wanted.scores["roc_auc"])
+
+
+def test_what_is_expected_needs_the_features_of_the_model(several):
+    X, y = several
+    model = ms.solve(ms.learn(pd.DataFrame(X, columns=list("abcdef")), y))
+    with pytest.raises(SignatureError, match="another order"):
+        ms.expected(model, ms.learn(pd.DataFrame(X[:, ::-1], columns=list("fedcba")), y))
+    folds = ms.learn(pd.DataFrame(X, columns=list("abcdef")), y, folds=3)
+    assert ms.expected(model, folds).accuracy == pytest.approx(ms.expected(model, folds.total).accuracy)
+
+
+def test_pairs_of_too_many_classes_are_not_estimated():
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(300, 4)), np.arange(300) % 30
+    folds = ms.learn(X, y, folds=np.arange(300) // 30 % 2)
+    with pytest.raises(FormError, match="to measure it"):
+        ms.validate(folds, Cs=[1.0], multiclass="ovo", scoring="accuracy")
+    assert np.isfinite(ms.validate(folds, Cs=[1.0], multiclass="ovo", scoring="roc_auc").best_score)

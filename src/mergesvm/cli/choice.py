@@ -13,7 +13,7 @@ from mergesvm.cli.talk import Talk, printable
 from mergesvm.data import Scan
 from mergesvm.knowledge.knowledge import counted
 from mergesvm.models import Validation
-from mergesvm.models.validation import LOSSES
+from mergesvm.models.scoring import LOSSES
 
 MOST_SHOWN = 5
 """So many of the best candidates are shown to people."""

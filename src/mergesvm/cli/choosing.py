@@ -17,7 +17,7 @@ from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
 from mergesvm.knowledge import Folds
 from mergesvm.models import validate
-from mergesvm.models.validation import LOSSES
+from mergesvm.models.scoring import LOSSES
 
 AUTO = "auto"
 

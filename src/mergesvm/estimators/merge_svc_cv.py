@@ -11,7 +11,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data import Rows
-from mergesvm.data.labels import Labels
+from mergesvm.engines.choosing import placed
 from mergesvm.engines.engine import Engine
 from mergesvm.errors import ParameterError
 from mergesvm.estimators.face import Face
@@ -19,6 +19,9 @@ from mergesvm.estimators.inputs import frozen_map_of, input_kept_on_failure, map
 from mergesvm.features import FeatureMap
 from mergesvm.knowledge import Folds, Knowledge, learn
 from mergesvm.models import LinearModel, PairwiseModel, Validation, validate
+from mergesvm.models.calibration import check_method
+from mergesvm.models.grid import Grid
+from mergesvm.models.scoring import scorings_of
 
 
 class MergeSVCCV(Face):
@@ -118,12 +121,17 @@ class MergeSVCCV(Face):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from these rows, choose the terms, and solve on them."""
-        if not isinstance(self.scoring, str):
-            raise ParameterError(f"scoring has to be one name here, not {self.scoring!r}: it decides.")
+        self._check_terms()
+        spread = placed(self.engine)[1]
         with input_kept_on_failure(self):
             rows, labels = rows_to_learn(self, X, y, True, self.engine, own=True)
             mapping = map_of(self.features, self.n_features, self.random_state)
-            numbers = self._given_folds(rows, labels, groups)
+
+            def given() -> NDArray[np.int64] | None:
+                return self._given_folds(X, rows, labels, groups)
+
+            # A rank whose splits are wrong must not leave the others waiting.
+            numbers = given() if spread is None else spread.together(given)
             folds = learn(
                 rows,
                 labels,
@@ -161,10 +169,6 @@ class MergeSVCCV(Face):
     ) -> LinearModel | PairwiseModel:
         if self.calibration is None:
             return validation.solve(self.n_jobs)
-        if not isinstance(rows, Rows) or not (self.engine is None or self.engine.embedded):
-            raise ParameterError(
-                "Rows elsewhere are not looked at again: calibrate the model, model_.calibrated(X, y)."
-            )
         return validation.calibrated(
             rows,
             labels,
@@ -178,23 +182,34 @@ class MergeSVCCV(Face):
     def _count(self) -> Any:
         return 5 if self.cv is None else self.cv
 
-    def _given_folds(self, rows: Any, labels: Any, groups: Any) -> NDArray[np.int64] | None:
+    def _check_terms(self) -> None:
+        """Say before the work what would be said after it."""
+        if not isinstance(self.scoring, str):
+            raise ParameterError(f"scoring has to be one name here, not {self.scoring!r}: it decides.")
+        scorings_of(self.scoring)
+        Grid.of(self.Cs, self.class_weights, self.multiclass, self.standardize, self.penalize_intercept, self.ties)
+        if self.calibration is not None:
+            check_method(self.calibration)
+            if self.engine is not None and not self.engine.embedded:
+                raise ParameterError(
+                    "Rows elsewhere are not looked at again. Calibrate after fit: model_.calibrated(X, y)."
+                )
+
+    def _given_folds(self, X: Any, rows: Any, labels: Any, groups: Any) -> NDArray[np.int64] | None:
         """The fold of each row, where a splitter says it; None where rows fall into folds by themselves."""
         if self.cv is None or isinstance(self.cv, (int, np.integer)):
             return None
         if not isinstance(rows, Rows):
             raise ParameterError("Rows on a cluster are not seen by a splitter: give cv as a number of folds.")
-        classes = Labels.encode(labels).codes
         numbers = np.full(rows.n_rows, -1, dtype=np.int64)
-        blank = np.zeros((rows.n_rows, 1))
-        for fold, (train, test) in enumerate(check_cv(self.cv, classes).split(blank, classes, groups)):
-            held = np.zeros(rows.n_rows, dtype=bool)
-            held[test] = True
-            if (numbers[held] >= 0).any() or int(held.sum()) + len(np.unique(train)) != rows.n_rows:
+        for fold, (train, test) in enumerate(check_cv(self.cv, labels).split(X, labels, groups)):
+            held, learned = np.zeros(rows.n_rows, dtype=bool), np.zeros(rows.n_rows, dtype=bool)
+            held[test], learned[train] = True, True
+            if (numbers[held] >= 0).any() or (held == learned).any():
                 raise ParameterError(
-                    f"{self.cv!r} holds a row out twice, or trains on fewer than all others: only folds that part the "
-                    f"rows can be taken back from their sum. Use KFold, StratifiedKFold, GroupKFold or "
-                    f"PredefinedSplit, or GridSearchCV(MergeSVC()) for all others."
+                    f"{type(self.cv).__name__} holds a row out twice, or trains on other rows than all that it does "
+                    f"not hold out: only folds that part the rows can be taken back from their sum. Use KFold, "
+                    f"StratifiedKFold, GroupKFold or PredefinedSplit, or GridSearchCV(MergeSVC()) for all others."
                 )
             numbers[held] = fold
         return numbers

@@ -92,7 +92,7 @@ class Folding:
         [1, 2, 1]
         """
         if self.by == "given":
-            raise ParameterError("Rows were held out as someone said: say it again, folds=[...], one number a row.")
+            raise ParameterError("Rows were held out as someone said: say it again, numbers=[...], one fold a row.")
         if self.by == "groups":
             if groups is None:
                 raise ParameterError("Rows are held out by groups: say with groups= which group each row is of.")

@@ -102,12 +102,12 @@ class Folds:
     @cached_property
     def total(self) -> Knowledge:
         """The knowledge of all rows."""
-        return replace(merge(self._pieces()), provenance=self.provenance)
+        return replace(merge(self.pieces()), provenance=self.provenance)
 
     def train(self, fold: int) -> Knowledge:
         """The knowledge of all rows but those of one fold."""
         fold = self._place(fold)
-        total, others = self.total, self._pieces(fold)
+        total, others = self.total, self.pieces(fold)
         held_out = reanchor(self.parts[fold], total.anchor)
         rows, counts, sums = total.rows.copy(), total.counts.copy(), total.sums.copy()
         grams: list[Any] = list(total.grams)
@@ -144,8 +144,9 @@ class Folds:
             raise ParameterError(f"There is no fold {fold}: there are {len(self)}, from 0 to {len(self) - 1}.")
         return fold % len(self)
 
-    def _pieces(self, without_fold: int | None = None) -> list[Knowledge]:
-        parts = [part for fold, part in enumerate(self.parts) if fold != without_fold]
+    def pieces(self, without: int | None = None) -> list[Knowledge]:
+        """The knowledge of all folds, or of all but one, and that of rows never held out."""
+        parts = [part for fold, part in enumerate(self.parts) if fold != without]
         return parts if self.rest is None else [*parts, self.rest]
 
     @property

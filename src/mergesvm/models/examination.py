@@ -86,11 +86,13 @@ class Tally:
             return self.log_losses * np.nan
         codes = np.concatenate([codes for codes, _, _ in self.kept])
         weights = np.concatenate([weights for _, weights, _ in self.kept])
-        shares = np.concatenate([shares for _, _, shares in self.kept], axis=1)
-        n_classes = shares.shape[2]
-        columns = [n_classes - 1] if n_classes < 3 else range(n_classes)
-        areas = [[area(each[:, column], codes == column, weights) for column in columns] for each in shares]
-        return np.mean(areas, axis=1)  # type: ignore[no-any-return]
+        first = len(self.totals) - self.kept[0][2].shape[2]  # of two classes the second is kept
+        areas = np.empty((len(self.hits), self.kept[0][2].shape[2]))
+        for candidate, column in np.ndindex(*areas.shape):
+            shares = np.concatenate([shares[candidate, :, column] for _, _, shares in self.kept])
+            areas[candidate, column] = area(shares, codes == first + column, weights)
+        there = ~np.isnan(areas).all(axis=0)  # classes that the fold has, and not alone
+        return areas[:, there].mean(axis=1) if there.any() else self.log_losses * np.nan
 
 
 class Examiner:
@@ -217,7 +219,7 @@ class Examiner:
         own = shares[:, np.arange(len(codes)), codes]
         tally.log_losses += -np.log(np.clip(own, TINY, 1 - TINY)) @ weights
         if "ranks" in self._needs:
-            tally.kept.append((codes, weights, shares))
+            tally.kept.append((codes, weights, shares[:, :, 1:].copy() if len(self.labels) == 2 else shares))
 
 
 def examine(

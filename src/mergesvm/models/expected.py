@@ -13,8 +13,8 @@ from scipy.stats import qmc
 
 from mergesvm.data.labels import Label
 from mergesvm.engines import Threads
-from mergesvm.errors import KnowledgeError
-from mergesvm.knowledge import Knowledge
+from mergesvm.errors import FormError, KnowledgeError, SignatureError
+from mergesvm.knowledge import Folds, Knowledge
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.solvers.factor import small_blas
@@ -27,6 +27,9 @@ DRAWS = 1024
 
 BLOCK_VALUES = 1 << 20
 """So many scores are drawn at a time."""
+
+MOST_SCORES = 300
+"""More scores than this, those of 25 classes in pairs, take too long to be drawn together."""
 
 REACH = 9.0
 """Standard normal numbers are averaged up to this size."""
@@ -80,7 +83,7 @@ class Expected:
         return float(self.aucs.mean())
 
 
-def expected(model: LinearModel | PairwiseModel, knowledge: Knowledge) -> Expected:
+def expected(model: LinearModel | PairwiseModel, knowledge: Knowledge | Folds) -> Expected:
     """What a model is expected to do on rows of which this is the knowledge, with no look at them.
 
     Within class c the scores are taken as normal, of mean W mu_c + b and covariance W Sigma_c W'. For two classes
@@ -91,7 +94,7 @@ def expected(model: LinearModel | PairwiseModel, knowledge: Knowledge) -> Expect
     >>> round(ms.expected(ms.solve(k, C=100.0), k).accuracy, 3)
     0.977
     """
-    return expected_of_all([model], knowledge)[0]
+    return expected_of_all([model], knowledge.total if isinstance(knowledge, Folds) else knowledge)[0]
 
 
 def expected_of_all(
@@ -102,27 +105,29 @@ def expected_of_all(
 ) -> list[Expected]:
     """The same for many models of the same classes and kind, such as those of a path; what is not wanted is NaN."""
     first = models[0]
-    strangers = [label for label in knowledge.labels if label not in first.labels]
-    if strangers or not knowledge.labels:
-        what = f"The rows are of class {strangers[0]!r}" if strangers else "There are no rows"
-        raise KnowledgeError(f"{what}, which the model does not know: nothing can be expected of it there.")
+    _check_alike(first, knowledge)
     places = [first.labels.index(label) for label in knowledge.labels]
     shape = len(models), len(places)
     recalls, losses, aucs = (np.full(shape, np.nan) for _ in range(3))
     with small_blas(knowledge.width):
         normals = _Normals.of(models, knowledge)
+    two = len(first.labels) == 2
+    drawn = "log_losses" in wanted or ("recalls" in wanted and not two)
+    if drawn and normals.n_scores > MOST_SCORES:
+        raise FormError(
+            f"What {normals.n_scores:,} scores of {len(first.labels)} classes do together takes too long to be "
+            f"estimated. Give the rows once more, to measure it, or use one-vs-rest."
+        )
 
     def run(task: tuple[int, int]) -> None:
         index, place = task
-        if "recalls" in wanted and len(first.labels) == 2:
-            sign = 1.0 if place else -1.0
-            recalls[:, index] = _above(sign * normals.means[:, index, 0], normals.spreads(index))
-        elif "recalls" in wanted or "log_losses" in wanted:
-            _draw(models, normals, index, place, recalls, losses, "log_losses" in wanted)
-        if "log_losses" in wanted and len(first.labels) == 2:
-            _draw(models, normals, index, place, None, losses, True)
+        if "recalls" in wanted and two:
+            means, spreads = normals.along(np.ones((1, 1)), index)
+            recalls[:, index] = _above(means[:, 0] if place else -means[:, 0], spreads[:, 0])
+        if drawn:
+            _draw(models, normals, index, place, None if two else recalls, losses, "log_losses" in wanted)
 
-    with Threads.single_threaded_blas():  # all matrices are as small as there are scores
+    with Threads.single_threaded_blas():  # most matrices are as small as there are scores
         Threads(n_jobs).map(run, list(enumerate(places)))
     if "aucs" in wanted and len(places) > 1:
         aucs = _aucs(first, places, normals, knowledge.frequencies)
@@ -130,43 +135,56 @@ def expected_of_all(
     return [Expected(knowledge.labels, knowledge.frequencies, *row) for row in rows]
 
 
+def _check_alike(model: LinearModel | PairwiseModel, knowledge: Knowledge) -> None:
+    strangers = [label for label in knowledge.labels if label not in model.labels]
+    if strangers or not knowledge.labels:
+        what = f"The rows are of class {strangers[0]!r}" if strangers else "There are no rows"
+        raise KnowledgeError(f"{what}, which the model does not know: nothing can be expected of it there.")
+    mine, theirs = model.signature, knowledge.signature
+    if mine.features.fingerprint != theirs.features.fingerprint or mine.layout != theirs.layout:
+        raise SignatureError(
+            "The model and the knowledge are of other features, or of the same in another order: nothing can be "
+            "expected of it there. Take knowledge of the rows by the features of the model."
+        )
+
+
 @dataclass(frozen=True)
 class _Normals:
-    """Means (models, classes, scores) and covariances (models, classes, scores, scores) of the scores."""
+    """The scores of models on rows of some classes: planes (models, scores, features), their values at the anchor."""
 
-    means: Numbers
-    covariances: Numbers
+    planes: Numbers
+    offsets: Numbers
+    knowledge: Knowledge
 
     @classmethod
     def of(cls, models: Sequence[LinearModel | PairwiseModel], knowledge: Knowledge) -> _Normals:
-        anchor = models[0].anchor_
         stacked = Bundle(
             np.concatenate([model.coef_ for model in models]),
             np.concatenate([model._offsets for model in models]),
-            anchor,
+            models[0].anchor_,
         ).about(knowledge.anchor)
         planes = stacked.coefs.reshape(len(models), -1, knowledge.width)
-        offsets = stacked.offsets.reshape(len(models), -1)
-        centres = np.einsum("mpd,cd->mcp", planes, knowledge.sums / knowledge.counts[:, None], optimize=True)
-        covariances = np.empty((*centres.shape, centres.shape[2]))
-        for index, count in enumerate(knowledge.counts):
-            gram = knowledge.grams[index] / count if knowledge.per_class else None
-            if gram is not None:
-                turned = (stacked.coefs @ gram).reshape(planes.shape)
-                inner = turned @ planes.transpose(0, 2, 1)
-                outer = centres[:, index, :, None] * centres[:, index, None, :]
-                covariances[:, index] = inner - outer
-        if not knowledge.per_class:
-            # The pooled form knows the covariance within all classes together, which serves for each.
-            turned = (stacked.coefs @ knowledge.pooled_gram).reshape(planes.shape)
-            between = np.einsum("mcp,c,mcq->mpq", centres, knowledge.counts, centres)
-            within = (turned @ planes.transpose(0, 2, 1) - between) / knowledge.counts.sum()
-            covariances[:] = within[:, None]
-        return cls(centres + offsets[:, None], covariances)
+        return cls(planes, stacked.offsets.reshape(len(models), -1), knowledge)
 
-    def spreads(self, index: int) -> Numbers:
-        """Standard deviation of the first score in a class, (models,)."""
-        return np.sqrt(np.maximum(self.covariances[:, index, 0, 0], 0.0))
+    @property
+    def n_scores(self) -> int:
+        return int(self.planes.shape[1])
+
+    def scatter(self, index: int) -> tuple[Numbers, Numbers]:
+        """Mean about the anchor, and covariance, of the rows of a class; in the pooled form that within all classes."""
+        known = self.knowledge
+        centres = known.sums / known.counts[:, None]
+        if known.per_class:
+            return centres[index], known.grams[index] / known.counts[index] - np.outer(centres[index], centres[index])
+        between = (centres.T * known.counts) @ centres
+        return centres[index], (known.pooled_gram - between) / known.counts.sum()
+
+    def along(self, ways: Numbers, index: int) -> tuple[Numbers, Numbers]:
+        """Means and standard deviations, (models, ways), of scores added up with weights, (ways, scores)."""
+        centre, covariance = self.scatter(index)
+        planes = ways @ self.planes
+        variances = np.einsum("mwd,mwd->mw", planes @ covariance, planes)
+        return planes @ centre + self.offsets @ ways.T, np.sqrt(np.maximum(variances, 0.0))
 
 
 def _draw(
@@ -178,17 +196,19 @@ def _draw(
     losses: Numbers,
     with_losses: bool,
 ) -> None:
-    """Fill recalls and losses of one class by averages over points."""
-    n_scores = normals.means.shape[2]
-    points, weights = _even(n_scores)
-    step = max(1, BLOCK_VALUES // points.size)
+    """Fill recalls and losses of one class by averages over points, some models at a time."""
+    points, weights = _even(normals.n_scores)
+    centre, covariance = normals.scatter(index)
+    step = max(1, BLOCK_VALUES // max(points.size, normals.n_scores**2))
     for start in range(0, len(models), step):
         some = slice(start, start + step)
-        values, vectors = np.linalg.eigh(normals.covariances[some, index])
+        planes = normals.planes[some]
+        values, vectors = np.linalg.eigh(planes @ covariance @ planes.transpose(0, 2, 1))
         roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
-        scores = normals.means[some, index][:, None] + points @ roots.transpose(0, 2, 1)
+        means = planes @ centre + normals.offsets[some]
+        scores = means[:, None] + points @ roots.transpose(0, 2, 1)
         if recalls is not None:
-            right = _won(models[0], scores.reshape(-1, n_scores), place)
+            right = _won(models[0], scores.reshape(-1, normals.n_scores), place)
             recalls[some, index] = right.reshape(scores.shape[:2]) @ weights
         for model, own, row in zip(models[some], scores, losses[some] if with_losses else (), strict=False):
             row[index] = weights @ -np.log(np.clip(model.shares(own)[:, place], TINY, 1 - TINY))
@@ -210,13 +230,13 @@ def _won(model: LinearModel | PairwiseModel, scores: Numbers, place: int) -> NDA
 def _aucs(model: LinearModel | PairwiseModel, places: list[int], normals: _Normals, counts: Numbers) -> Numbers:
     """P(a row of the class scores higher than one of the rest), the rest being a mixture of normals."""
     ways = np.array([_way(model, place) for place in places])  # of each class, the weights of the scores
-    centres = normals.means @ ways.T
-    spreads = np.einsum("wp,mcpq,wq->mcw", ways, normals.covariances, ways, optimize=True)
+    found = [normals.along(ways, index) for index in range(len(places))]
+    centres, spreads = (np.array(each).swapaxes(0, 1) for each in zip(*found, strict=True))  # (models, classes, ways)
     aucs = np.empty(centres.shape[:2])
     for index in range(len(places)):
         rest = [other for other in range(len(places)) if other != index]
         gaps = centres[:, index, index, None] - centres[:, rest, index]
-        widths = np.sqrt(np.maximum(spreads[:, index, index, None] + spreads[:, rest, index], 0.0))
+        widths = np.hypot(spreads[:, index, index, None], spreads[:, rest, index])
         aucs[:, index] = _above(gaps, widths) @ counts[rest] / counts[rest].sum()
     return aucs
 

@@ -70,10 +70,13 @@ class Grid:
         return (self[index] for index in range(len(self)))
 
     def parts(self, count: int) -> Iterator[tuple[list[int], Grid]]:
-        """At most so many grids of some values of C each, and the places of their candidates in this one."""
-        for some in np.array_split(np.arange(len(self.Cs)), min(count, len(self.Cs))):
-            places = [setting * len(self.Cs) + int(at) for setting in range(len(self.settings)) for at in some]
-            yield places, Grid(self.Cs[some], self.settings)
+        """About so many grids of some candidates each, at most one for each, and their places in this one."""
+        # Candidates of one C share decompositions: only where that is not enough, settings are parted, too.
+        everything = list(range(len(self.settings)))
+        for own in [[each] for each in everything] if count > len(self.Cs) else [everything]:
+            for some in np.array_split(np.arange(len(self.Cs)), min(count, len(self.Cs))):
+                places = [setting * len(self.Cs) + int(at) for setting in own for at in some]
+                yield places, Grid(self.Cs[some], tuple(self.settings[setting] for setting in own))
 
     def solve(self, knowledge: Knowledge, engine: Threads) -> list[Solved]:
         """The planes of all candidates, setting by setting."""

@@ -33,8 +33,8 @@ class Influence:
     Accuracies are estimates, for scores that are normal within each class. "Others" are the rows of all other pieces,
     or the held-out rows, if there were any.
 
-    The model without a piece was fitted to the others: on them it cannot but have a smaller loss. So compare pieces
-    with one another there, or give held-out rows, on which an honest piece helps and a bad one hurts.
+    The model without a piece was fitted to the others: unless C is small, it has a smaller loss on them. So compare
+    pieces with one another there, or give held-out rows, on which an honest piece helps and a bad one hurts.
 
     Attributes
     ----------

@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 
 from mergesvm.data import Batch, Scan, spans
 from mergesvm.engines import Threads
-from mergesvm.errors import KnowledgeError, ParameterError
+from mergesvm.errors import DataError, KnowledgeError, ParameterError
 from mergesvm.knowledge import Folds
 from mergesvm.knowledge.stream import Progress, batch_of
 from mergesvm.models.linear import LinearModel
+from mergesvm.models.model import check_columns
 from mergesvm.models.pairwise import PairwiseModel
 
 Numbers = NDArray[np.float64]
+
+SAME = 1e-6
+"""Weights that differ by no more than this share are the same but for rounding."""
 
 BLOCK_BYTES = 2**24
 """Rows are scored so many bytes at a time."""
@@ -40,6 +44,7 @@ class LearnedRows:
         """Rows, and the fold of each."""
         folding = self.folds.folding
         if isinstance(self.X, Scan):
+            self._check_columns(self.X.width, self.X.names)
             for part in self.X:
                 if part.rows.n_rows:
                     batch = batch_of(part)
@@ -48,18 +53,36 @@ class LearnedRows:
                     self.progress(self.X)
             return
         batch = Batch.of(self.X, self.y, self.sample_weight)
+        self._check_columns(batch.rows.width, batch.rows.names)
         if self.numbers is None:
             yield self._checked(batch), folding.numbers(batch.rows, self.groups, self.engine)
             return
         numbers = np.asarray(self.numbers)
-        if numbers.shape != (batch.rows.n_rows,):
-            raise ParameterError(f"numbers has to be the fold of each of {batch.rows.n_rows} rows.")
+        whole = numbers.shape == (batch.rows.n_rows,) and numbers.dtype.kind in "iu"
+        if not whole or numbers.min() < -1 or numbers.max() >= len(self.folds):
+            raise ParameterError(
+                f"numbers has to be the fold of each of {batch.rows.n_rows} rows, from 0 to {len(self.folds) - 1}, or "
+                f"-1 for one that is never held out."
+            )
         yield self._checked(batch), numbers.astype(np.int64)
 
+    def check_whole(self, fold: int, totals: Numbers) -> None:
+        """Raise an error if the rows given, by the weight of each class, are not those of which a fold was learned."""
+        part = self.folds[fold]
+        learned = np.zeros(len(self.folds.labels))
+        learned[[self.folds.labels.index(label) for label in part.labels]] = part.counts
+        wrong = np.flatnonzero(np.abs(totals - learned) > SAME * np.maximum(learned, totals))
+        if len(wrong):
+            at = wrong[0]
+            raise DataError(
+                f"Fold {fold} was learned from rows of class {self.folds.labels[at]!r} that weigh {learned[at]:g}, and "
+                f"those given weigh {totals[at]:g}: these are not the rows, weights, groups or folds that were learned."
+            )
+
+    def _check_columns(self, width: int, names: tuple[str, ...] | None) -> None:
+        check_columns(width, names, self.folds.signature, "the folds were", "folds.signature.names")
+
     def _checked(self, batch: Batch) -> Batch:
-        signature = self.folds.signature
-        if batch.rows.width != signature.inputs:
-            raise ParameterError(f"The rows have {batch.rows.width} columns, but the folds {signature.inputs}.")
         strangers = [label for label in batch.labels.classes if label not in self.folds.labels]
         if strangers:
             raise ParameterError(
@@ -89,8 +112,13 @@ class LearnedRows:
                     held = np.flatnonzero((numbers[start:stop] == fold) & (codes[start:stop] >= 0))
                     if len(held):
                         decided = model.decision_function(block[held])
-                        found.append((decided.reshape(len(held), -1), codes[start + held], weights[start + held]))
+                        decided = decided.reshape(len(held), -1)
+                        numbered = np.full(len(held), fold)
+                        found.append((decided, codes[start + held], weights[start + held], numbered))
         if not found:
             raise KnowledgeError("None of these rows lies in a fold.")
-        scores, places, heavy = (np.concatenate(each) for each in zip(*found, strict=True))
+        scores, places, heavy, of_fold = (np.concatenate(each) for each in zip(*found, strict=True))
+        for fold in range(len(models)):
+            there = of_fold == fold
+            self.check_whole(fold, np.bincount(places[there], heavy[there], len(labels)).astype(np.float64))
         return scores, places, heavy

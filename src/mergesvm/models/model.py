@@ -178,18 +178,21 @@ class Model(ABC):
 
     def _checked(self, X: Any) -> Rows:
         """Rows with the columns that the model was learned from."""
-        rows, inputs = as_rows(X), self.signature.inputs
-        if rows.width != inputs:
-            raise DataError(f"X has {rows.width} features, but the model was learned from {inputs} features.")
-        if rows.names is not None and self.feature_names_ is not None and rows.names != self.feature_names_:
-            at = next(
-                i for i, pair in enumerate(zip(rows.names, self.feature_names_, strict=True)) if pair[0] != pair[1]
-            )
-            raise DataError(
-                f"Column {at} of X is named {rows.names[at]!r}, but the model was learned with "
-                f"{self.feature_names_[at]!r} there. Bring the columns into the order of model.feature_names_."
-            )
+        rows = as_rows(X)
+        check_columns(rows.width, rows.names, self.signature, "the model was", "model.feature_names_")
         return rows
+
+
+def check_columns(width: int, names: tuple[str, ...] | None, signature: Signature, learned: str, where: str) -> None:
+    """Raise an error if rows have not the columns that something was learned from; ``where`` these are told."""
+    if width != signature.inputs:
+        raise DataError(f"X has {width} features, but {learned} learned from {signature.inputs} features.")
+    if names is not None and signature.names is not None and names != signature.names:
+        at = next(i for i, pair in enumerate(zip(names, signature.names, strict=True)) if pair[0] != pair[1])
+        raise DataError(
+            f"Column {at} of X is named {names[at]!r}, but {learned} learned with {signature.names[at]!r} there. "
+            f"Bring the columns into the order of {where}."
+        )
 
 
 def check_scores(scores: NDArray[np.float64], rows: Rows) -> NDArray[np.float64]:

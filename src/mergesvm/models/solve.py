@@ -152,7 +152,8 @@ def check_terms(C: Any, class_weight: Any, multiclass: Any, ties: Any) -> None:
     mergesvm.errors.ParameterError: C has to be a positive number, not -1.
     """
     if not isinstance(C, (int, float, np.integer, np.floating)) or not SMALLEST_C <= C <= 1 / SMALLEST_C:
-        raise ParameterError(f"C has to be a positive number, not {C!r}.")
+        beyond = isinstance(C, (int, float)) and C > 0
+        raise ParameterError(f"C has to be a positive number{', up to 1e299' if beyond else ''}, not {C!r}.")
     check_scheme(class_weight)
     if multiclass not in ("ovr", "ovo"):
         raise ParameterError(f"multiclass has to be 'ovr' (one-vs-rest) or 'ovo' (one-vs-one), not {multiclass!r}.")

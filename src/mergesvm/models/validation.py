@@ -10,43 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.engines import Threads
-from mergesvm.errors import KnowledgeError, ParameterError
+from mergesvm.errors import FoldWarning, KnowledgeError, warn_caller
 from mergesvm.knowledge import Folds, Knowledge
 from mergesvm.knowledge.stream import Progress
 from mergesvm.models.calibration import Calibration, check_method
-from mergesvm.models.examination import Examiner, Tally, examine
-from mergesvm.models.expected import expected_of_all
-from mergesvm.models.grid import Grid, Solved
+from mergesvm.models.grid import Grid
 from mergesvm.models.learned_rows import LearnedRows
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.models.scoring import LOSSES, deviation_of, mean_of, scored, scorings_of
 from mergesvm.models.solve import SolveTerms, solve
-from mergesvm.solvers.losses import class_losses, squared_losses
+from mergesvm.solvers.factor import small_blas
+from mergesvm.solvers.soundness import check_sound
 
 Numbers = NDArray[np.float64]
-
-LOSSES = ("neg_squared_loss", "neg_balanced_loss")
-"""What is exact without data."""
-
-SCORINGS = (*LOSSES, "accuracy", "balanced_accuracy", "neg_log_loss", "roc_auc")
-
-MEASURES = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced_accuracy",
-    "neg_log_loss": "log_loss",
-    "roc_auc": "auc",
-}
-"""Of what is counted or expected, where each score is found."""
-
-EXPECTED = {
-    "accuracy": "recalls",
-    "balanced_accuracy": "recalls",
-    "neg_log_loss": "log_losses",
-    "roc_auc": "aucs",
-}
-"""What has to be expected for an estimate of each score."""
-
-NEEDS = {"neg_log_loss": {"probabilities"}, "roc_auc": {"probabilities", "ranks"}}
 
 KEPT_BYTES = 2**29
 """Curves need all scores at one time: of more candidates than fit in here, some are examined after the others."""
@@ -78,7 +55,7 @@ class Validation:
 
     def mean(self, scoring: str | None = None) -> Numbers:
         """The mean over the folds, (candidates,); NaN where there is no number for any."""
-        return _mean(self.scores[scoring or self.scoring[0]])
+        return mean_of(self.scores[scoring or self.scoring[0]])
 
     @property
     def best_index(self) -> int:
@@ -105,7 +82,9 @@ class Validation:
         return solve(self.folds, **self.best.given(), n_jobs=n_jobs)
 
     def held_out(self) -> list[tuple[LinearModel | PairwiseModel, Knowledge]]:
-        """For each fold that has rows, the model of all others on the best terms, and the knowledge of the fold.
+        """For each fold, the model of all others on the best terms, and the knowledge of the fold.
+
+        Folds without rows are left out, and those without which a class has no rows.
 
         >>> import mergesvm as ms
         >>> from sklearn.datasets import load_breast_cancer
@@ -117,7 +96,7 @@ class Validation:
         return [
             (solve(self.folds.train(fold), **self.best.given()), part)
             for fold, part in enumerate(self.folds)
-            if part.labels and self.folds.train(fold).labels
+            if part.labels and self.folds.train(fold).labels == self.folds.labels
         ]
 
     def calibrated(
@@ -152,7 +131,7 @@ class Validation:
 
     def table(self) -> list[dict[str, Any]]:
         """One row a candidate: its terms, and mean and standard deviation of each score."""
-        columns = {name: (_mean(scores), _deviation(scores)) for name, scores in self.scores.items()}
+        columns = {name: (mean_of(scores), deviation_of(scores)) for name, scores in self.scores.items()}
         return [
             {"C": terms.C, "class_weight": terms.class_weight, "multiclass": terms.multiclass}
             | {name: float(mean[at]) for name, (mean, _) in columns.items()}
@@ -238,105 +217,39 @@ def validate(
         kind = type(folds).__name__
         raise TypeError(f"Only folds can be validated, not {kind}: learn with folds=5, or make Folds of pieces.")
     grid = Grid.of(Cs, class_weights, multiclass, standardize, penalize_intercept, ties)
-    names = (scoring,) if isinstance(scoring, str) else tuple(scoring)
-    unknown = [name for name in names if name not in SCORINGS]
-    if unknown or not names:
-        wrong = unknown[0] if unknown else scoring
-        raise ParameterError(f"scoring has to be among {', '.join(SCORINGS)}, not {wrong!r}.")
+    names = scorings_of(scoring)
     if not folds.labels:
         raise KnowledgeError("There is nothing to validate: the folds have no rows, or rows of weight zero only.")
+    if not folds.rows.any():
+        raise KnowledgeError("No row lies in a fold: all are never held out.")
     if int((folds.rows > 0).sum()) < (2 if folds.rest is None else 1):
         raise KnowledgeError(
             f"All rows lie in one fold (n_samples = {int(folds.total.rows.sum())}), so that there are none left to "
             f"learn from. Give more rows, or more folds."
         )
+    with small_blas(folds.total.width):
+        for piece in (folds.total, *folds):
+            check_sound(piece)
+    _warn_of_lone_classes(folds)
     engine = Threads(n_jobs)
     rows = None if X is None else LearnedRows(folds, X, y, sample_weight, groups, numbers, engine, progress)
     scores = {name: np.full((len(grid), len(folds)), np.nan) for name in names}
     kept = 8 * int(folds.rows.sum()) * len(folds.labels) * len(grid)
     passes = -(-kept // KEPT_BYTES) if rows is not None and "roc_auc" in names else 1
     for places, some in grid.parts(passes):
-        for name, found in _scored(some, folds, names, rows, engine).items():
+        for name, found in scored(some, folds, names, rows, engine).items():
             scores[name][places] = found
     return Validation(grid, names, scores, rows is not None, folds)
 
 
-def _scored(
-    grid: Grid, folds: Folds, names: tuple[str, ...], rows: LearnedRows | None, engine: Threads
-) -> dict[str, Numbers]:
-    """Scores of all candidates of a grid in all folds, for each scoring (candidates, folds)."""
-    scores = {name: np.full((len(grid), len(folds)), np.nan) for name in names}
-    needs: set[str] = set().union(*(NEEDS.get(name, set()) for name in names))
-    counted = [name for name in names if name not in LOSSES]
-    examiners: list[Examiner | None] = []
-    for fold, held_out in enumerate(folds):
-        train = folds.train(fold)
-        if not held_out.labels or not train.labels:
-            examiners.append(None)
-            continue
-        solved = grid.solve(train, engine)
-        for name in set(names) & set(LOSSES):
-            scores[name][:, fold] = np.concatenate([_loss(each, held_out, name) for each in solved])
-        if counted and rows is None:
-            _estimate(scores, counted, fold, solved, held_out, engine)
-        examiners.append(Examiner(solved, folds.labels, needs) if counted and rows is not None else None)
-    if rows is not None and any(examiners):
-        for fold, tally in enumerate(examine(examiners, rows.batches(), engine)):
-            if tally is not None:
-                for name in counted:
-                    scores[name][:, fold] = _measured(tally, name)
-    return scores
-
-
-def _loss(solved: Solved, held_out: Knowledge, name: str) -> Numbers:
-    """The mean over problems of the mean squared loss, negative, at each C."""
-    known = [label for label in held_out.labels if label in solved.labels]
-    if not known:
-        return np.full(len(solved.Cs), np.nan)
-    held_out = held_out.only(known) if len(known) < len(held_out.labels) else held_out
-    signs, bundle = solved.signs(held_out.labels), solved.bundle()
-    if name == "neg_squared_loss":
-        totals, weights = squared_losses(held_out, bundle, signs), np.abs(signs) @ held_out.counts
-    else:
-        totals = (class_losses(held_out, bundle, signs) / held_out.counts).sum(axis=1)
-        weights = np.abs(signs).sum(axis=1).astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        means = np.where(weights > 0, totals / weights, np.nan)
-    return -_mean(means.reshape(len(solved.Cs), -1))
-
-
-def _estimate(
-    scores: dict[str, Numbers],
-    names: list[str],
-    fold: int,
-    solved: Sequence[Solved],
-    held_out: Knowledge,
-    engine: Threads,
-) -> None:
-    known = [label for label in held_out.labels if label in solved[0].labels]
-    if not known:
-        return
-    there, wanted = held_out.only(known), [EXPECTED[name] for name in names]
-    paths = (list(each.models()) for each in solved)
-    guesses = [guess for models in paths for guess in expected_of_all(models, there, wanted, engine.workers)]
-    for at, guess in enumerate(guesses):
-        # Rows of classes that the model has not met are wrong.
-        share = float(guess.counts.sum() / held_out.frequencies.sum())
-        met = {"accuracy": share, "balanced_accuracy": len(known) / len(held_out.labels), "neg_log_loss": -1.0}
-        for name in names:
-            scores[name][at, fold] = getattr(guess, MEASURES[name]) * met.get(name, 1.0)
-
-
-def _measured(tally: Tally, name: str) -> Numbers:
-    values: Numbers = getattr(tally, MEASURES[name])
-    return -values if name.startswith("neg_") else values
-
-
-def _mean(values: Numbers) -> Numbers:
-    known = ~np.isnan(values)
-    count = known.sum(axis=1)
-    return np.where(count > 0, np.where(known, values, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
-
-
-def _deviation(values: Numbers) -> Numbers:
-    return np.sqrt(_mean((values - _mean(values)[:, None]) ** 2))
+def _warn_of_lone_classes(folds: Folds) -> None:
+    for fold, part in enumerate(folds):
+        others = {label for other in folds.pieces(without=fold) for label in other.labels}
+        lone = [label for label in part.labels if label not in others]
+        if lone and len(folds.labels) > 1:
+            warn_caller(
+                f"All rows of class {lone[0]!r} lie in fold {fold}: what is learned without it has never met them, and "
+                f"is wrong there. Deal the rows out otherwise: folds=[...], or other groups.",
+                FoldWarning,
+            )
+            return

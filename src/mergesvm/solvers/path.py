@@ -107,7 +107,8 @@ def _grouped(sets: Sequence[Problems], Cs: Numbers) -> list[_Wanted]:
             weights = problems.weights(problem)
             largest = float(weights.max())
             unit = weights / largest if largest > 0 else weights
-            key = np.round(unit, 13).tobytes()
+            digits, powers = np.frexp(unit)
+            key = np.round(digits, 13).tobytes() + powers.tobytes()
             group = groups.setdefault(key, _Wanted(unit, [], [], []))
             group.places.append((index, problem))
             group.signs.append(problems.signs[problem])
