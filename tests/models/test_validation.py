@@ -340,13 +340,11 @@ def test_estimates_and_measurements_agree_on_classes_never_met():
     X, y = blobs(seed=6, n=200, d=3, classes=2)
     y = np.where(np.arange(len(y)) < 40, 1, 0)
     numbers = np.repeat(np.arange(5), 40)
+    folds, wishes = ms.learn(X, y, folds=numbers), {"Cs": [1.0], "scoring": SCORINGS[2:5]}
     with pytest.warns(FoldWarning, match="All rows of class 1 lie in fold 0"):
-        folds = ms.learn(X, y, folds=numbers)
-        guess = ms.validate(folds, Cs=[1.0], scoring=["accuracy", "balanced_accuracy", "neg_log_loss"])
+        guess = ms.validate(folds, **wishes)
     with pytest.warns(FoldWarning):
-        exact = ms.validate(
-            folds, X, y, numbers=numbers, Cs=[1.0], scoring=["accuracy", "balanced_accuracy", "neg_log_loss"]
-        )
+        exact = ms.validate(folds, X, y, numbers=numbers, **wishes)
     for name in guess.scores:
         np.testing.assert_allclose(guess.scores[name][0, 0], exact.scores[name][0, 0], rtol=1e-12)
 
