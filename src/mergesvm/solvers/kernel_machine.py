@@ -149,8 +149,9 @@ class KernelMachine:
         sizes = np.array([counts[one] + counts[other] for one, other in pairs], dtype=np.int64)
         whole = (sizes <= WHOLE * terms.size) & (terms.method == "working-set")
         # One unit has nothing to keep to itself: it proposes all rows of a problem that can be solved at one go.
-        # Where there are many, they sift what they propose, and so may look at more.
-        room = 1 if few else max(8, terms.size // (4 if count == 1 else count))
+        # Many in one memory may propose more, for fewer rounds; elsewhere all that is proposed has to travel.
+        share = count if self.engine.embedded and count > 1 else 4 * count
+        room = 1 if few else max(8, terms.size // share)
         rooms = np.where(whole & (count == 1), sizes, room)
         return Setting(
             pairs,
