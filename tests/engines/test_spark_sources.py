@@ -70,7 +70,7 @@ OTHER = {
     "aliased": (lambda session: session.sql("select X0 as x0, X1 as x1, Y as y from given"), EVERY),
     "a view": (
         lambda session: (
-            session.sql("create view some as select x0, x1, y from given where x1 < 0") and session.table("some")
+            session.sql("create view below as select x0, x1, y from given where x1 < 0") and session.table("below")
         ),
         X[:, 1] < 0,
     ),

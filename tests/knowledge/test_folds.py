@@ -70,7 +70,7 @@ def assert_same(one, other):
     assert one.folding == other.folding
     assert one.provenance == other.provenance
     assert (one.rest is None) == (other.rest is None)
-    pieces = list(zip(one._pieces(), other._pieces(), strict=True))
+    pieces = list(zip(one.pieces(), other.pieces(), strict=True))
     for mine, theirs in [*pieces, (one.total, other.total)]:
         assert (mine.signature, mine.labels, mine.precision) == (theirs.signature, theirs.labels, theirs.precision)
         for array, again in zip(mine.arrays(), theirs.arrays(), strict=True):

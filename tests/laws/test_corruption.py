@@ -50,7 +50,7 @@ from mergesvm.knowledge.provenance import Origin
 
 pytestmark = pytest.mark.xdist_group("corruption")  # what all of them need takes half a minute: once, not twice
 
-MUTATIONS = int(os.environ.get("MERGESVM_MUTATIONS", "150"))
+MUTATIONS = int(os.environ.get("MERGESVM_MUTATIONS", "80"))
 CUTS = 50 if MUTATIONS < 10_000 else 1 << 20
 WORKERS = 2
 HANG_SECONDS, SLOW_SECONDS = 20.0, 1.0

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mergesvm.cli.choosing import AUTO, Wishes
-from mergesvm.cli.estimates import Estimates, Model, estimate, options, solved
+from mergesvm.cli.estimates import Estimates, Model, estimate, options, quietly, solved
 from mergesvm.cli.options import as_class_weight, as_number
 from mergesvm.cli.subject import Subject
 from mergesvm.data.labels import Label
 from mergesvm.errors import FormError, KnowledgeError
 from mergesvm.knowledge import Knowledge
 from mergesvm.knowledge.knowledge import counted
-from mergesvm.models import LinearModel, Validation, check_terms, validate
+from mergesvm.models import LinearModel, Validation, check_terms
 from mergesvm.models.expected import DRAWS
 from mergesvm.models.importance import Elimination, Importance, eliminate, standardized_coefficients
 from mergesvm.models.influence import Influence, influence
@@ -162,7 +162,7 @@ def _path(subject: Subject, terms: SolveTerms, wishes: Wishes, remarks: list[str
     if not guessed:
         remarks.append("Accuracies over C were not estimated: with so many classes or features it takes too long.")
     found = _tried(
-        lambda: validate(
+        lambda: quietly(
             folds,
             class_weights=chosen,
             multiclass=terms.multiclass,

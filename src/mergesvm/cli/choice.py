@@ -27,7 +27,6 @@ class Choice:
 
     validation: Validation
     source: Scan | None
-    weighted: bool
 
     @property
     def scoring(self) -> str:
@@ -68,14 +67,6 @@ class Choice:
         at = validation.best_index
         return float(means[at] - means[at + (1 if self.edge == "smallest" else -1)])
 
-    @property
-    def other_rows(self) -> str | None:
-        """A warning, where other rows were read than had been learned; with weights their number does not tell."""
-        learned = int(self.validation.folds.total.rows.sum())
-        if self.source is None or self.weighted or self.source.rows == learned:
-            return None
-        return f"{counted(learned, 'row')} had been learned, but --data has {self.source.rows:,}."
-
 
 def print_choice(talk: Talk, choice: Choice) -> None:
     """Say what was chosen, by which score, how that was found, and what came next."""
@@ -107,8 +98,6 @@ def print_choice(talk: Talk, choice: Choice) -> None:
             f"Warning: {line['C']:g} is the {choice.edge} C that was tried, and better by {choice.gain:.2g} than the "
             f"next. Try {'smaller' if choice.edge == 'smallest' else 'larger'} ones: --Cs."
         )
-    if choice.other_rows is not None:
-        talk.out.print(f"Warning: {choice.other_rows}")
     if choice.source is not None and choice.source.dropped:
         talk.out.print(f"{choice.source.dropped:,} rows with missing values left out")
 

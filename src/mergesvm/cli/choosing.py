@@ -94,7 +94,7 @@ def choose(paths: list[Path], wishes: Wishes, fixed: dict[str, Any], reading: Da
         source = reading.scan(like=folds, keep=() if column is None else (column,))
     with talk.progress("measuring") as progress:
         validation = validate(folds, source, scoring=scoring, progress=progress, **grid, **fixed)
-    return Choice(validation, source, reading.weight is not None)
+    return Choice(validation, source)
 
 
 def open_folds(paths: list[Path]) -> Folds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.cli.subject import Subject
-from mergesvm.errors import KnowledgeError
+from mergesvm.errors import FoldWarning, KnowledgeError
 from mergesvm.knowledge import Folds, Knowledge
-from mergesvm.models import LinearModel, PairwiseModel, expected, solve, validate
+from mergesvm.models import LinearModel, PairwiseModel, Validation, expected, solve, validate
 from mergesvm.models.solve import SolveTerms
 from mergesvm.solvers.losses import Bundle, squared_losses
 
@@ -89,8 +90,15 @@ def options(terms: SolveTerms) -> dict[str, Any]:
     }
 
 
+def quietly(folds: Folds, **wishes: Any) -> Validation:
+    """Validate without a word about classes of one fold alone: pages tell how good estimates are in other ways."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FoldWarning)
+        return validate(folds, **wishes)
+
+
 def _held_out(folds: Folds, terms: SolveTerms) -> Estimates:
-    validation = validate(
+    validation = quietly(
         folds,
         Cs=[terms.C],
         class_weights=[terms.class_weight],

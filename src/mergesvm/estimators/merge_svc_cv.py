@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from mergesvm.data import Rows
+from mergesvm.data import Labels, Rows
 from mergesvm.engines.choosing import placed
 from mergesvm.engines.engine import Engine
 from mergesvm.errors import ParameterError
@@ -201,6 +201,7 @@ class MergeSVCCV(Face):
             return None
         if not isinstance(rows, Rows):
             raise ParameterError("Rows on a cluster are not seen by a splitter: give cv as a number of folds.")
+        Labels.encode(labels)  # splitters would say less clearly what is wrong with them
         numbers = np.full(rows.n_rows, -1, dtype=np.int64)
         for fold, (train, test) in enumerate(check_cv(self.cv, labels).split(X, labels, groups)):
             held, learned = np.zeros(rows.n_rows, dtype=bool), np.zeros(rows.n_rows, dtype=bool)
