@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from mergesvm.data import Labels, Rows
+from mergesvm.data import Labels, Rows, label_array
 from mergesvm.engines.choosing import placed
 from mergesvm.engines.engine import Engine
 from mergesvm.errors import ParameterError
@@ -201,9 +201,11 @@ class MergeSVCCV(Face):
             return None
         if not isinstance(rows, Rows):
             raise ParameterError("Rows on a cluster are not seen by a splitter: give cv as a number of folds.")
-        Labels.encode(labels)  # splitters would say less clearly what is wrong with them
+        # As plain values: splitters take objects for continuous numbers, and say less clearly what is wrong with them.
+        encoded = Labels.encode(labels)
+        truth = label_array(encoded.classes)[encoded.codes]
         numbers = np.full(rows.n_rows, -1, dtype=np.int64)
-        for fold, (train, test) in enumerate(check_cv(self.cv, labels).split(X, labels, groups)):
+        for fold, (train, test) in enumerate(check_cv(self.cv, truth).split(X, truth, groups)):
             held, learned = np.zeros(rows.n_rows, dtype=bool), np.zeros(rows.n_rows, dtype=bool)
             held[test], learned[train] = True, True
             if (numbers[held] >= 0).any() or (held == learned).any():
