@@ -22,7 +22,7 @@ from mergesvm.models.votes import winners
 
 Numbers = NDArray[np.float64]
 
-BLOCK_VALUES = 1 << 18
+BLOCK_VALUES = 1 << 20
 """Scores are found so many at a time, so that they stay in the cache until they are counted."""
 
 LEAST_ROWS = 256

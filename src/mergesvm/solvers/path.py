@@ -149,15 +149,13 @@ def _together(equations: Equations, columns: Numbers, Cs: Numbers) -> tuple[Numb
     diagonals = systems.diagonal(axis1=1, axis2=2).copy()
     units = np.sqrt(diagonals)
     systems /= units[:, :, None] * units[:, None, :]
-    inverses = np.linalg.inv(systems)
-    # The share of a feature that all others leave unexplained is 1 over the diagonal of the inverse.
-    unexplained = 1 / inverses.diagonal(axis1=1, axis2=2)
-    noise = (equations.noise / diagonals).max(axis=1)
-    least = np.where(unexplained > 0, unexplained, 0.0).min(axis=1)
-    solved = inverses @ (columns / units[:, :, None])
-    # One step of refinement: an inverse alone loses more digits than a solution does.
-    solved += inverses @ (columns / units[:, :, None] - systems @ solved)
-    trusted = least > 4 * cholesky_tolerance(len(columns), noise)
+    try:
+        # The share of a feature that those before it leave unexplained, as in the factorisation of a single system.
+        least = (np.linalg.cholesky(systems).diagonal(axis1=1, axis2=2) ** 2).min(axis=1)
+    except np.linalg.LinAlgError:
+        return np.empty((*columns.shape, len(Cs))), np.zeros(len(Cs), dtype=bool)
+    trusted = least >= cholesky_tolerance(len(columns), (equations.noise / diagonals).max(axis=1))
+    solved = np.linalg.solve(systems, columns / units[:, :, None])
     return (solved / units[:, :, None]).transpose(1, 2, 0), trusted
 
 
