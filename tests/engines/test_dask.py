@@ -34,12 +34,20 @@ def engine():
         yield engine
 
 
+@pytest.fixture
+def mortal():
+    """A cluster whose workers may die. Each test has its own: one that dies while its nanny starts it stays dead."""
+    with Dask(workers=2) as engine:
+        yield engine
+
+
 @pytest.fixture(autouse=True)
 def _nothing_is_left(request):
+    engines = [request.getfixturevalue(name) for name in ("engine", "mortal") if name in request.fixturenames]
     yield
     gc.collect()  # errors that were caught hold their frames, and those what was in them
-    if "engine" in request.fixturenames:
-        assert left_over(request.getfixturevalue("engine")) == []
+    for engine in engines:
+        assert left_over(engine) == []
 
 
 def left_over(engine, until=0):
@@ -371,9 +379,9 @@ def test_what_makes_no_sense_is_refused(wrong):
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_worker_that_is_killed_in_the_middle_does_no_harm(engine, rows, tmp_path, victim):
+def test_a_worker_that_is_killed_in_the_middle_does_no_harm(mortal, rows, tmp_path, victim):
     mapping = ms.features.Fourier(30, seed=1, precision="float64").freeze(rows.X)
-    processes = sorted(engine.client.run(os.getpid).values())
+    processes = sorted(mortal.client.run(os.getpid).values())
 
     def work(part, X, y, mapping, folder):
         (folder / f"{os.getpid()}-{part}").touch()
@@ -385,16 +393,15 @@ def test_a_worker_that_is_killed_in_the_middle_does_no_harm(engine, rows, tmp_pa
             os.kill(processes[victim], signal.SIGKILL)
 
     given = (rows.X, rows.y, mapping, tmp_path)
-    found = engine.merge(work, range(20), joining(), given=given, done=kill)
+    found = mortal.merge(work, range(20), joining(), given=given, done=kill)
     assert_same(found, ms.learn(rows.X, rows.y, features=mapping))
     begun = [path.name.split("-")[1] for path in tmp_path.iterdir()]
     assert set(begun) == {str(part) for part in range(20)}
     assert len(begun) > 20  # the victim's parts were learned once more
-    engine.client.wait_for_workers(2)
 
 
-def test_a_worker_may_die_when_its_tasks_are_done_and_not_yet_looked_at(engine, rows):
-    processes = dict(engine.client.run(os.getpid))
+def test_a_worker_may_die_when_its_tasks_are_done_and_not_yet_looked_at(mortal, rows):
+    processes = dict(mortal.client.run(os.getpid))
     victim = processes[next(iter(processes))]
 
     def work(task):
@@ -405,8 +412,7 @@ def test_a_worker_may_die_when_its_tasks_are_done_and_not_yet_looked_at(engine, 
             time.sleep(0.5)  # all tasks are done by now
             os.kill(victim, signal.SIGKILL)
 
-    assert engine.merge(work, range(40), engine_laws.union(), done=kill) == tuple(range(40))
-    engine.client.wait_for_workers(2)
+    assert mortal.merge(work, range(40), engine_laws.union(), done=kill) == tuple(range(40))
 
 
 def test_a_task_that_kills_its_workers_is_an_error():
@@ -424,13 +430,12 @@ def test_a_task_that_kills_its_workers_is_an_error():
         engine.map(die, [1], names=["bad.csv"])
 
 
-def test_units_of_a_worker_that_dies_are_lost(engine):
+def test_units_of_a_worker_that_dies_are_lost(mortal):
     joining()
-    with engine.units(Counter, [1, 2], given=(1,)) as units:
+    with mortal.units(Counter, [1, 2], given=(1,)) as units:
         os.kill(units.call("process")[0], signal.SIGKILL)
         with pytest.raises(EngineError, match="lost"):
             units.call("count", 1)
-    engine.client.wait_for_workers(2)
 
 
 class Machine:
@@ -571,26 +576,27 @@ def worker_of(training, index):
     return units._client.run(os.getpid, workers=[units._places[index]])[units._places[index]]
 
 
-def test_a_worker_that_dies_between_or_in_trainings_is_an_error_and_never_a_wrong_model(engine, machine, monkeypatch):
-    there = machine.there(engine).fit(machine.X, machine.y)
+def test_a_worker_that_dies_between_trainings_is_an_error_and_never_a_wrong_model(mortal, machine):
+    there = machine.there(mortal).fit(machine.X, machine.y)
     before, place = there.dual_coef_.copy(), there._training.machine.units._places[1]
     os.kill(worker_of(there._training, 1), signal.SIGKILL)
     for _ in range(2):
         with pytest.raises(EngineError, match=f"{place} is lost|Fit it anew"):
             there.partial_fit(*machine.later)
     np.testing.assert_array_equal(there.dual_coef_, before)
-    engine.client.wait_for_workers(2)
+    assert_same_optimum(there.fit(machine.X, machine.y), machine.here())
 
-    there.fit(machine.X, machine.y)
-    training, step = there._training, Leader.next
-    place = training.machine.units._places[0]
+
+def test_a_worker_that_dies_in_a_training_is_an_error_and_never_a_wrong_model(mortal, machine, monkeypatch):
+    there = machine.there(mortal).fit(machine.X, machine.y)
+    training, step, before = there._training, Leader.next, there.dual_coef_.copy()
+    place, victim = training.machine.units._places[0], worker_of(training, 0)
 
     def kill(leader, answers):
         if leader.rounds == 2:
             os.kill(victim, signal.SIGKILL)
         return step(leader, answers)
 
-    victim = worker_of(training, 0)
     monkeypatch.setattr(Leader, "next", kill)
     with pytest.raises(EngineError, match=f"{place} is lost"):
         there.partial_fit(*machine.later)
@@ -598,7 +604,6 @@ def test_a_worker_that_dies_between_or_in_trainings_is_an_error_and_never_a_wron
     np.testing.assert_array_equal(there.dual_coef_, before)
     with pytest.raises(EngineError, match="Fit it anew"):
         there.forget(*machine.later)
-    engine.client.wait_for_workers(2)
     assert_same_optimum(there.fit(machine.X, machine.y), machine.here())
 
 
