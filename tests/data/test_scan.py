@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -531,6 +532,22 @@ def test_an_error_late_in_plain_csv_names_the_line(tmp_path, monkeypatch):
         ms.learn(ms.scan(write(tmp_path / "x.csv", "a,b,y\n" + "\n".join(lines)), "y"))
 
 
+@pytest.mark.parametrize(
+    "word", ["", "-", "+", ".", "-.", "1.2.3", "1-2", "--1", "12345678x", "0.12345678e", "0x1", "1:2"]
+)
+def test_what_is_no_number_is_no_number_in_the_middle_of_long_text(word, tmp_path, monkeypatch):
+    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
+    monkeypatch.setattr("mergesvm.data.read_csv.BLOCK_BYTES", 200)  # which decides that the column is of numbers
+    lines = ["0.25,1"] * 50 + [f"{word},1"] + ["0.25,1"] * 50
+    path = write(tmp_path / "x.csv", "a,y\n" + "\n".join(lines) + "\n")
+    if word:
+        with pytest.raises(ms.errors.MalformedFileError, match=r"x\.csv: line 52: "):
+            ms.learn(ms.scan(path, "y"))
+    else:
+        with pytest.raises(ms.errors.DataError, match="row 50, column 'a'"):
+            ms.learn(ms.scan(path, "y"))
+
+
 def test_numbers_in_text_are_rounded_as_python_rounds_them(tmp_path, monkeypatch):
     monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
     generator = np.random.default_rng(0)
@@ -539,6 +556,11 @@ def test_numbers_in_text_are_rounded_as_python_rounds_them(tmp_path, monkeypatch
     numbers += [f"{value:.17g}" for value in generator.normal(size=2000)]
     numbers += [str(2 * int(value) + 1) for value in generator.integers(2**52, 2**53, 1000)]  # halfway cases
     numbers += ["9007199254740993", "1e23", "8.5e22", "0.1", "-0.0", "123456789.123456789e-5", "1" + "0" * 18]
+    # Words of eight digits end everywhere: each sign, so many digits before and behind the point, and an exponent.
+    for sign, before, behind, end in product(("", "-", "+"), range(10), range(27), ("", "e0", "E-3")):
+        digits = "".join(map(str, generator.integers(0, 10, before + behind)))
+        numbers += [f"{sign}{digits[:before]}.{digits[before:]}{end}"] if digits else []
+        numbers += [f"{sign}{digits}{end}"] if digits and not behind else []
     path = write(tmp_path / "x.csv", "a,y\n" + "".join(f"{number},1\n" for number in numbers))
     found = np.concatenate([part.rows.block(0, part.rows.n_rows)[:, 0] for part in ms.scan(path, "y")])
     np.testing.assert_array_equal(found, [float(number) for number in numbers])

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from mergesvm.data.text_lines import count_byte, whole_lines
-from mergesvm.engines import Threads
+from mergesvm.data.prefetch import worked_ahead
+from mergesvm.data.text_lines import whole_lines
 
-PARTS = 2
-"""Each stretch of text is parsed in so many parts at the same time; learning goes on beside it."""
+WORKERS = 2
+"""So many stretches of text are parsed at the same time; learning goes on beside it."""
 
 NOTHING = pa.array(csv.ConvertOptions().null_values)
 """Words that say that a value is missing."""
@@ -39,8 +39,7 @@ def plain_batches(
     layout = _Layout(names, types)
     if not layout.plain or any("\n" in name for name in names):
         raise NotPlainError
-    engine = Threads(PARTS)
-    stretches = whole_lines(stream)
+    stretches = whole_lines(stream, WORKERS + 1)
     if header:
         first = next(stretches, np.zeros(0, dtype=np.uint8))
         end = int(np.argmax(first[: 2**20] == 10)) + 1
@@ -51,14 +50,11 @@ def plain_batches(
     def parse(text: NDArray[np.uint8]) -> tuple[Any, bool]:
         return layout.parse(text, delimiter, text_csv)
 
-    for text in stretches:
-        half = len(text) // 2
-        middle = half + int(np.argmax(text[half : half + 2**20] == 10)) + 1 if len(text) else 0
-        for batch, whole in engine.map(parse, [text[:middle], text[middle:]]):
-            if batch is not None and batch.num_rows:
-                yield batch
-            if not whole:
-                raise NotPlainError
+    for batch, whole in worked_ahead(parse, stretches, WORKERS):
+        if batch is not None and batch.num_rows:
+            yield batch
+        if not whole:
+            raise NotPlainError
 
 
 class _Layout:
@@ -71,17 +67,23 @@ class _Layout:
         words = [name for name in names if name in types and types[name] == pa.string()]
         self.types, self.numeric, self.words = types, numeric, words
         self.plain = len(numeric) + len(words) == len(types) and len(set(names)) == len(names)
-        kind = {**dict.fromkeys(numeric, text_csv.NUMBER), **dict.fromkeys(words, text_csv.WORD)}
-        self._kinds = np.array([kind.get(name, text_csv.SKIPPED) for name in names])
         place = {name: index for group in (numeric, words) for index, name in enumerate(group)}
-        self._places = np.array([place.get(name, 0) for name in names])
+        runs: list[tuple[int, int, int]] = []
+        for name in names:
+            kind = text_csv.NUMBER if name in numeric else text_csv.WORD if name in words else text_csv.SKIPPED
+            at = place.get(name, 0)
+            if kind == text_csv.NUMBER and runs and runs[-1][0] == kind:  # places ascend with the columns
+                runs[-1] = kind, runs[-1][1], at + 1
+            else:
+                runs.append((kind, at, at + 1))
+        self._runs = np.array(runs)
 
     def parse(self, text: NDArray[np.uint8], delimiter: str, kernels: Any) -> tuple[Any, bool]:
         """A record batch of whole lines, and whether it holds all of them; None instead of one that would be wrong."""
-        lines = count_byte(text, 10)
+        lines = kernels.count_lines(text)
         numbers = np.empty((len(self.numeric), lines))
         spans = np.empty((len(self.words), lines, 2), dtype=np.int64)
-        rows, state = kernels.parse(text, ord(delimiter), self._kinds, self._places, numbers, spans)
+        rows, state = kernels.parse(text, ord(delimiter), self._runs, numbers, spans)
         columns = {}
         for name, line in zip(self.numeric, numbers[:, :rows], strict=True):
             columns[name] = pa.array(line) if self.types[name] == pa.float64() else _whole(line)

@@ -1,13 +1,16 @@
-"""Reading ahead in a thread, so that reading and learning overlap."""
+"""Reading and working ahead in threads, so that reading, parsing and learning overlap."""
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Generator, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 WAIT_SECONDS = 0.1
 """How often a reader that waits looks whether anyone still wants what it reads."""
@@ -62,3 +65,28 @@ def prefetched(items: Iterator[Item], depth: int = 2) -> Generator[Item, None, N
     finally:
         stopped.set()
         thread.join()
+
+
+def worked_ahead(
+    function: Callable[[Item], Result], items: Iterator[Item], workers: int
+) -> Generator[Result, None, None]:
+    """What a function makes of each item, in their order, by so many threads that work ahead.
+
+    At most ``workers + 1`` items are held at a time. An error surfaces where its result would have come. When the
+    consumer stops early, the threads are done before the generator returns.
+
+    >>> list(worked_ahead(str.upper, iter("abc"), 2))
+    ['A', 'B', 'C']
+    """
+    under_way: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(workers, "mergesvm-ahead") as pool:
+        try:
+            for item in items:
+                under_way.append(pool.submit(function, item))
+                if len(under_way) > workers:
+                    yield under_way.popleft().result()
+            while under_way:
+                yield under_way.popleft().result()
+        finally:
+            for future in under_way:
+                future.cancel()

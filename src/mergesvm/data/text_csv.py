@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, uint64
 
 from mergesvm.data.text_numbers import NEWLINE, RETURN, number
+from mergesvm.data.text_words import byte
 
 SKIPPED, NUMBER, WORD = range(3)
 
@@ -14,48 +15,91 @@ FINE, UNUSUAL = range(2)
 _QUOTE = 34
 
 
+TILE_ROWS = 64
+"""Numbers are put together so many lines at a time, in the cache, and then written column by column."""
+
+
 @njit(nogil=True, error_model="numpy", cache=True)
-def parse(text, delimiter, kinds, places, numbers, words):  # type: ignore[no-untyped-def] # pragma: no cover
+def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def] # pragma: no cover
     """Parse whole lines into columns; stop at the first that is unusual.
 
-    ``kinds`` tells for each field whether it is skipped, a number or a word, and ``places`` its row in ``numbers``, or
-    in ``words`` (first and last byte). An empty number is missing, and becomes NaN. Returns how many lines were
-    parsed, and whether all of them were.
+    ``runs`` are the fields of a line, in order: (kind, first, stop) of numbers that go to these rows of ``numbers``, of
+    a word whose first and last byte go to a row of ``words``, or of a field that is skipped. An empty number is
+    missing, and becomes NaN. Returns how many lines were parsed, and whether all of them were.
     """
-    rows = at = 0
-    end, fields = text.size, kinds.size
+    begin, one = uint64(text.ctypes.data), uint64(1)
+    at, end = begin, begin + uint64(text.size)
+    tile = np.empty((TILE_ROWS, numbers.shape[0]))
+    rows = written = 0
+    state = FINE
     while at < end:
-        if text[at] == NEWLINE or (text[at] == RETURN and at + 1 < end and text[at + 1] == NEWLINE):
-            at += 1 if text[at] == NEWLINE else 2
+        if byte(at) == NEWLINE or (byte(at) == RETURN and at + one < end and byte(at + one) == NEWLINE):
+            at += one if byte(at) == NEWLINE else one + one
             continue
-        for field in range(fields):
-            first, kind = at, kinds[field]
-            if kind == NUMBER:
-                value, at, certain = number(text, at, end)
-                if at == first:
+        at = _line(at, begin, end, delimiter, runs, tile, rows - written, words, rows)
+        if at == uint64(0):
+            state = UNUSUAL
+            break
+        rows += 1
+        if rows - written == TILE_ROWS:
+            _write(tile, numbers, written, rows)
+            written = rows
+    _write(tile, numbers, written, rows)
+    return rows, state
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def _line(at, begin, end, delimiter, runs, tile, line, words, row):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Parse one line; returns the address behind it, or 0 if it is unusual."""
+    one, last = uint64(1), runs.shape[0] - 1
+    for run in range(runs.shape[0]):
+        kind, first, stop = runs[run]
+        if kind == NUMBER:
+            for place in range(first, stop):
+                start = at
+                value, at, certain = number(start, end)
+                if at == start:
                     value = np.nan
                 elif not certain:
-                    return rows, UNUSUAL
-                numbers[places[field], rows] = value
-            else:
-                while at < end and text[at] != delimiter and text[at] != NEWLINE:
-                    if text[at] == _QUOTE:
-                        return rows, UNUSUAL
-                    at += 1
-                if kind == WORD:
-                    last = at - 1 if field == fields - 1 and at > first and text[at - 1] == RETURN else at
-                    words[places[field], rows, 0], words[places[field], rows, 1] = first, last
-            if field < fields - 1:
-                if at >= end or text[at] != delimiter:
-                    return rows, UNUSUAL
-                at += 1
-        if at < end and text[at] == RETURN:
-            at += 1
-        if at >= end or text[at] != NEWLINE:
-            return rows, UNUSUAL
-        at += 1
-        rows += 1
-    return rows, FINE
+                    return uint64(0)
+                tile[line, place] = value
+                if place < stop - 1:
+                    if at >= end or byte(at) != delimiter:
+                        return uint64(0)
+                    at += one
+        else:
+            start = at
+            while at < end and byte(at) != delimiter and byte(at) != NEWLINE:
+                if byte(at) == _QUOTE:
+                    return uint64(0)
+                at += one
+            if kind == WORD:
+                returned = run == last and at > start and byte(at - one) == RETURN
+                words[first, row, 0] = start - begin
+                words[first, row, 1] = at - begin - uint64(returned)
+        if run < last:
+            if at >= end or byte(at) != delimiter:
+                return uint64(0)
+            at += one
+    if at < end and byte(at) == RETURN:
+        at += one
+    return at + one if at < end and byte(at) == NEWLINE else uint64(0)
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def _write(tile, numbers, first, last):  # type: ignore[no-untyped-def] # pragma: no cover
+    for column in range(numbers.shape[0]):
+        for line in range(last - first):
+            numbers[column, first + line] = tile[line, column]
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def count_lines(text):  # type: ignore[no-untyped-def] # pragma: no cover
+    """How many lines end in a text."""
+    count = 0
+    for at in range(text.size):
+        count += text[at] == NEWLINE
+    return count
 
 
 @njit(nogil=True, error_model="numpy", cache=True)

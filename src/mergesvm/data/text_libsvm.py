@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from numba import njit
+import numpy as np
+from numba import njit, uint64
 
 from mergesvm.data.text_numbers import COLON, DIGIT_0, DIGIT_9, HASH, NEWLINE, RETURN, SPACE, TAB, number
 
@@ -31,6 +32,13 @@ def _end_of_line(text, at):  # type: ignore[no-untyped-def] # pragma: no cover
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
+def _number(text, at):  # type: ignore[no-untyped-def] # pragma: no cover
+    begin = uint64(text.ctypes.data)
+    value, end, certain = number(begin + uint64(at), begin + uint64(text.size))
+    return value, np.int64(end - begin), certain
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
 def parse(text, base, labels, starts, columns, values, hard):  # type: ignore[no-untyped-def] # pragma: no cover
     """Parse whole lines ``label index:value ... # comment`` into CSR.
 
@@ -48,7 +56,7 @@ def parse(text, base, labels, starts, columns, values, hard):  # type: ignore[no
         if at >= end:
             break
         first = at
-        labels[rows], at, certain = number(text, at, end)
+        labels[rows], at, certain = _number(text, at)
         stop = _end_of_word(text, at)
         if not certain or stop > at:
             hard[left, 0], hard[left, 1], hard[left, 2] = -1 - rows, first, stop
@@ -82,7 +90,7 @@ def parse(text, base, labels, starts, columns, values, hard):  # type: ignore[no
             last = column
             first = at + 1
             columns[stored] = column
-            values[stored], at, certain = number(text, first, end)
+            values[stored], at, certain = _number(text, first)
             stop = _end_of_word(text, at)
             if stop == first:
                 return rows, stored, left, NO_VALUE, token

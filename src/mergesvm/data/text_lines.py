@@ -16,33 +16,35 @@ LONGEST_LINE = 2**25
 """No line has more bytes than this."""
 
 
-def whole_lines(stream: Any) -> Iterator[NDArray[np.uint8]]:
+def whole_lines(stream: Any, held: int = 1) -> Iterator[NDArray[np.uint8]]:
     r"""The bytes of a stream in stretches that end with a line; the last is given its end if it has none.
 
-    All stretches lie in the same memory: one is gone when the next is asked for.
+    Stretches lie in the same memory in turns: one is gone when ``held`` more have been asked for.
 
     >>> import io
     >>> [text.tobytes() for text in whole_lines(io.BytesIO(b"one and two"))]
     [b'one and two\n']
     """
-    buffer = bytearray(CHUNK_BYTES)
-    held = 0
-    while count := stream.readinto(memoryview(buffer)[held : len(buffer) - 1]):
-        filled = held + count
-        cut = buffer.rfind(b"\n", held, filled) + 1
+    buffers = [bytearray(CHUNK_BYTES) for _ in range(held)]
+    turn = left = 0
+    while count := stream.readinto(memoryview(buffers[turn])[left : len(buffers[turn]) - 1]):
+        buffer, filled = buffers[turn], left + count
+        cut = buffer.rfind(b"\n", left, filled) + 1
         if cut:
             yield np.frombuffer(buffer, dtype=np.uint8, count=cut)
-            held = filled - cut
-            buffer[:held] = buffer[cut:filled]
+            turn, left = (turn + 1) % held, filled - cut
+            if len(buffers[turn]) < len(buffer):
+                buffers[turn] = bytearray(len(buffer))
+            buffers[turn][:left] = buffer[cut:filled]
             continue
-        held = filled
-        if held > LONGEST_LINE:
+        left = filled
+        if left > LONGEST_LINE:
             raise ValueError(f"a line is longer than {LONGEST_LINE:,} bytes")
-        if held > len(buffer) // 2:
-            buffer = buffer + bytearray(len(buffer))
-    if held:
-        buffer[held : held + 1] = b"\n"
-        yield np.frombuffer(buffer, dtype=np.uint8, count=held + 1)
+        if left > len(buffer) // 2:
+            buffers[turn] = buffer + bytearray(len(buffer))
+    if left:
+        buffers[turn][left : left + 1] = b"\n"
+        yield np.frombuffer(buffers[turn], dtype=np.uint8, count=left + 1)
 
 
 class LineRange(io.RawIOBase):

@@ -12,6 +12,8 @@ from numba import njit, types, uint64
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from mergesvm.data.text_words import TENS, byte, digits_ahead, high_product, number_ahead, word, zeros_ahead
+
 SPACE, TAB, RETURN, NEWLINE, HASH, COLON = 32, 9, 13, 10, 35, 58
 _PLUS, _MINUS, _POINT, _LETTER_E, _CAPITAL_E, DIGIT_0, DIGIT_9 = 43, 45, 46, 101, 69, 48, 57
 
@@ -19,6 +21,9 @@ _LOWEST, _HIGHEST = -342, 308
 """Powers of ten outside of these make every number of 19 digits zero or infinite."""
 
 _ONES = 0xFFFFFFFFFFFFFFFF
+
+_REACH = 34
+"""So many bytes of text are looked at from where a number of the commonest kind begins."""
 
 
 def _powers_of_five() -> NDArray[np.uint64]:
@@ -39,29 +44,16 @@ _TENS = 10.0 ** np.arange(23)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def _product(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The two words of a product of two words."""
-    half, low = uint64(32), uint64(0xFFFFFFFF)
-    a_high, a_low, b_high, b_low = a >> half, a & low, b >> half, b & low
-    cross = a_high * b_low + ((a_low * b_low) >> half)
-    other = a_low * b_high + (cross & low)
-    return a_high * b_high + (cross >> half) + (other >> half), a * b
-
-
-@njit(nogil=True, error_model="numpy", cache=True)
 def _rounded(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
     """The bits of digits x 10^power as float64, and whether they are certain; ``digits`` is not zero."""
     if power < _LOWEST or power > _HIGHEST:
         return uint64(0), False
-    shift = uint64(0)
-    for step in (32, 16, 8, 4, 2, 1):
-        if digits >> uint64(64 - step) == 0:
-            digits <<= uint64(step)
-            shift += uint64(step)
-    five = _FIVES[power - _LOWEST]
-    high, low = _product(digits, five[0])
+    shift = zeros_ahead(digits)
+    digits <<= shift
+    place = uint64(power - _LOWEST)
+    high, low = high_product(digits, _FIVES[place, 0]), digits * _FIVES[place, 0]
     if high & uint64(0x1FF) == uint64(0x1FF):
-        more, _ = _product(digits, five[1])
+        more = high_product(digits, _FIVES[place, 1])
         low += more
         if more > low:
             high += uint64(1)
@@ -104,27 +96,76 @@ def _value(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
     return _from_bits(bits), certain
 
 
+@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+def number(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The number that begins at an address, the address behind it, and whether both are certain."""
+    if at + uint64(_REACH) <= stop:
+        value, end, certain = _common(at)
+        if certain:
+            return value, end, True
+    return _any(at, stop)
+
+
+@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+def _common(at):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The same for the commonest kind, of up to 7 digits before the point and 24 behind it, without a loop.
+
+    Numbers differ in sign and length from one to the next, so that branches on these would be guessed wrongly half of
+    the time. One digit before the point is guessed, because where the number goes on need not be waited for then.
+    """
+    first = word(at)
+    negative = first & uint64(255) == uint64(_MINUS ^ DIGIT_0)
+    at += uint64(negative)
+    first >>= uint64(negative) << uint64(3)
+    digits, before, usual = first & uint64(255), uint64(1), True
+    if digits < uint64(10) and (first >> uint64(8)) & uint64(255) == uint64(_POINT ^ DIGIT_0):
+        at += uint64(2)
+    else:
+        before = min(digits_ahead(first), uint64(7))  # a word without its sign has no more
+        digits = number_ahead(first, before)
+        at += before
+        usual = before > uint64(0) and byte(at) ^ DIGIT_0 > 9
+        at += uint64(byte(at) == _POINT)
+    second, third = word(at), word(at + uint64(8))
+    behind = digits_ahead(second)
+    more = digits_ahead(third) & (uint64(0) - (behind >> uint64(3)))  # none, unless the word before is full of them
+    digits = digits * TENS[behind] + number_ahead(second, behind)
+    digits = digits * TENS[more] + number_ahead(third, more)
+    behind += more
+    if behind == uint64(16):
+        fourth = word(at + uint64(16))
+        more = digits_ahead(fourth)
+        digits = digits * TENS[more] + number_ahead(fourth, more)
+        behind += more
+    at += behind
+    certain = usual and before + behind <= uint64(19) and byte(at) | 32 != _LETTER_E
+    value = np.float64(np.int64(digits)) / _TENS[min(behind, uint64(22))]
+    if certain and digits >> uint64(53):
+        value, certain = _value(digits, -np.int64(behind))
+    return -value if negative else value, at, certain
+
+
 @njit(nogil=True, error_model="numpy", cache=True)
-def number(text, at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The number that begins here, the place behind it, and whether both are certain."""
-    at, stop, zero, nine, ten = uint64(at), uint64(stop), uint64(DIGIT_0), uint64(9), uint64(10)
+def _any(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The same for a number of any kind, byte by byte."""
+    zero, nine, ten = uint64(DIGIT_0), uint64(9), uint64(10)
     negative = False
-    if at < stop and (text[at] == _MINUS or text[at] == _PLUS):
-        negative = text[at] == _MINUS
+    if at < stop and (byte(at) == _MINUS or byte(at) == _PLUS):
+        negative = byte(at) == _MINUS
         at += uint64(1)
     first, digits = at, uint64(0)
     while at < stop:
-        digit = uint64(text[at]) - zero  # what is below "0" becomes very large
+        digit = uint64(byte(at)) - zero  # what is below "0" becomes very large
         if digit > nine:
             break
         digits = digits * ten + digit
         at += uint64(1)
     seen, power = np.int64(at - first), 0
-    if at < stop and text[at] == _POINT:
+    if at < stop and byte(at) == _POINT:
         at += uint64(1)
         behind = at
         while at < stop:
-            digit = uint64(text[at]) - zero
+            digit = uint64(byte(at)) - zero
             if digit > nine:
                 break
             digits = digits * ten + digit
@@ -132,23 +173,23 @@ def number(text, at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
         power = -np.int64(at - behind)
         seen -= power
     if seen > 19:  # unless they begin with zeros, these are too many
-        while first < at and (text[first] == DIGIT_0 or text[first] == _POINT):
-            seen -= text[first] == DIGIT_0
+        while first < at and (byte(first) == DIGIT_0 or byte(first) == _POINT):
+            seen -= byte(first) == DIGIT_0
             first += uint64(1)
-    certain = at > first and seen <= 19 and (seen > 0 or digits == 0) and (at - first > 1 or text[first] != _POINT)
-    if certain and at < stop and (text[at] == _LETTER_E or text[at] == _CAPITAL_E):
+    certain = at > first and seen <= 19 and (seen > 0 or digits == 0) and (at - first > 1 or byte(first) != _POINT)
+    if certain and at < stop and (byte(at) == _LETTER_E or byte(at) == _CAPITAL_E):
         at += uint64(1)
         sign = 1
-        if at < stop and (text[at] == _MINUS or text[at] == _PLUS):
-            sign = -1 if text[at] == _MINUS else 1
+        if at < stop and (byte(at) == _MINUS or byte(at) == _PLUS):
+            sign = -1 if byte(at) == _MINUS else 1
             at += uint64(1)
         exponent, begin = 0, at
-        while at < stop and DIGIT_0 <= text[at] <= DIGIT_9:
-            exponent = min(exponent * 10 + (text[at] - DIGIT_0), 9999)
+        while at < stop and DIGIT_0 <= byte(at) <= DIGIT_9:
+            exponent = min(exponent * 10 + (byte(at) - DIGIT_0), 9999)
             at += uint64(1)
         certain = at > begin
         power += sign * exponent
     value = 0.0
     if certain and digits:
         value, certain = _value(digits, power)
-    return -value if negative else value, np.int64(at), certain
+    return -value if negative else value, at, certain

@@ -9,8 +9,7 @@ from importlib.util import find_spec
 from numbers import Integral
 from typing import Any, TypeVar
 
-from joblib import cpu_count
-
+from mergesvm.engines.cores import cores
 from mergesvm.engines.dask_collections import as_delayed, is_collection, table_schema
 from mergesvm.engines.dask_run import Run, watched
 from mergesvm.engines.dask_sums import add_up
@@ -59,7 +58,7 @@ class Dask(Engine):
             raise ParameterError("workers is how many processes to start: leave it out with a cluster that is there.")
         if workers is not None and workers != -1 and (not isinstance(workers, Integral) or workers < 1):
             raise ParameterError(f"The number of workers must be positive, None or -1 (one a core), not {workers!r}.")
-        self._to_start = cpu_count() if workers in (None, -1) else int(workers or 0)
+        self._to_start = cores() if workers in (None, -1) else int(workers or 0)
         self._owned, self._closed = client is None, False
         self._client: Any = None
         self._closer: weakref.finalize[..., Any] | None = None

@@ -10,9 +10,9 @@ from functools import cache
 from numbers import Integral
 from typing import Any, TypeVar
 
-from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
+from mergesvm.engines.cores import cores
 from mergesvm.engines.engine import Done, Engine, Units, naming
 from mergesvm.engines.joining import Join
 from mergesvm.errors import ParameterError
@@ -54,11 +54,10 @@ class Threads(Engine):
 
     def __init__(self, workers: int | None = None) -> None:
         super().__init__()
-        if workers is None or workers == -1:
-            workers = cpu_count()
-        if not isinstance(workers, Integral) or workers < 1:
+        count: Any = cores() if workers is None or workers == -1 else workers
+        if not isinstance(count, Integral) or count < 1:
             raise ParameterError(f"The number of workers must be positive, None or -1 (one a core), not {workers!r}.")
-        self._workers = int(workers)
+        self._workers = int(count)
 
     @property
     def workers(self) -> int:
