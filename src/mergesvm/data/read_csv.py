@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ class CSVReader(TableReader, TextReader):
     compressions = (".gz", ".zst", ".bz2")
 
     _schema: Any = None  # found once for all parts
+    _found: tuple[bytes, Any] = b"", None  # for a beginning with this digest
 
     @property
     def _delimiter(self) -> str:
@@ -91,8 +93,13 @@ class CSVReader(TableReader, TextReader):
         """Names of the columns, and their types as far as the first block tells."""
         if self._schema is not None:
             return self._schema
+        # It is asked for several times a scan, and the first block is all that it depends on.
         with self.text() as (text, _):
-            return self._open(text).schema
+            digest = sha256(text.read(BLOCK_BYTES)).digest()
+        if digest != self._found[0]:
+            with self.text() as (text, _):
+                self._found = digest, self._open(text).schema
+        return self._found[1]
 
     def slices(self, layout: Layout, rows: int) -> Iterator[Slice]:
         """The rows of the file, or of a part of it."""
