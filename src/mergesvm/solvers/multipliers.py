@@ -37,6 +37,9 @@ AT_ONCE = 256
 SIFTED = 0.1
 """Problems that a unit solves by itself, it solves to this share of its worst violation."""
 
+ROUGHLY = 0.05
+"""The violation to which a unit solves problems of its own rows only to tell which of them might come into use."""
+
 
 class Multipliers:
     """Alpha and scores f = sum y alpha k of the rows that a unit holds, in all problems of a setting.
@@ -108,9 +111,10 @@ class Multipliers:
     def past(self) -> Past:
         """Alpha and scores, in the order in which rows are held."""
         past: Past = {}
+        backs = {label: np.argsort(self.members[code]) for label, code in self.codes.items()}
         for p, pair in enumerate(self._setting.pairs):
             for side, label in enumerate(pair):
-                back, span = np.argsort(self.members[self.codes[label]]), self.span(p, side)
+                back, span = backs[label], self.span(p, side)
                 past[pair, label] = self.alpha[span][back], self.score[span][back]
         return past
 
@@ -198,7 +202,8 @@ class Multipliers:
         if not small.any():
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         smalls, flat = self._own(live[small])
-        smalls.solve(*self._rows, self._setting.penalty, *self._to_the_end(len(smalls)))
+        roughly = np.full(len(smalls), max(ROUGHLY, self._setting.tolerance))
+        smalls.solve(*self._rows, self._setting.penalty, roughly, Threads(self._setting.workers))
         used = np.flatnonzero((smalls.alpha > 0) | (self.alpha[flat] > 0))
         return flat[used], np.flatnonzero(small)[smalls.problems[used]]
 
@@ -240,11 +245,13 @@ class Multipliers:
     def restore(self, past: Past, support: Lists) -> None:
         """Alpha, scores and bounds, as far as they are known from before; scores of other rows are computed."""
         weights = self._held.weights
-        for p, pair in enumerate(self._setting.pairs):
+        np.concatenate([self.rows[:0], *(self.members[code] for code in self.pairs.ravel())], out=self.rows)
+        self.bound[:] = np.repeat(self._setting.bounds.ravel(), self._counts.ravel())
+        if weights is not None:
+            self.bound *= weights[self.rows]
+        for p, pair in enumerate(self._setting.pairs) if past else ():
             for side, label in enumerate(pair):
-                code, span = self.codes[label], self.span(p, side)
-                weight = 1.0 if weights is None else weights[self.members[code]]
-                self.bound[span], self.rows[span] = self._setting.bounds[p, side] * weight, self.members[code]
+                span = self.span(p, side)
                 alpha, score = past.get((pair, label), (np.zeros(0), np.zeros(0)))
                 self.alpha[span][: len(alpha)], self.score[span][: len(score)] = alpha, score
         if not len(support.keys):

@@ -104,19 +104,29 @@ def write_waiting(inverse, waiting, signs, scalars, whole):  # type: ignore[no-u
     width, filled, scale = inverse.shape[0], whole[FILLED], scalars[SCALE]
     waiting[filled:] = 0.0
     signs[filled:] = 1.0
-    for j in range(width):
-        first = j - j % GROUP
-        line = inverse[j, first:]
+    for j in range(
+        0, width, GROUP
+    ):  # four lines by four changes at a time: each number that is loaded is used four times
+        p0, p1, p2, p3 = inverse[j, j:], inverse[j + 1, j:], inverse[j + 2, j:], inverse[j + 3, j:]
         for b in range(0, filled, GROUP):
-            w0, w1 = waiting[b, first:], waiting[b + 1, first:]
-            w2, w3 = waiting[b + 2, first:], waiting[b + 3, first:]
-            s0, s1 = signs[b] * waiting[b, j], signs[b + 1] * waiting[b + 1, j]
-            s2, s3 = signs[b + 2] * waiting[b + 2, j], signs[b + 3] * waiting[b + 3, j]
-            for l in range(line.size):  # noqa: E741
-                line[l] -= s0 * w0[l] + s1 * w1[l] + s2 * w2[l] + s3 * w3[l]
+            w0, w1, w2, w3 = waiting[b, j:], waiting[b + 1, j:], waiting[b + 2, j:], waiting[b + 3, j:]
+            s0, s1, s2, s3 = signs[b], signs[b + 1], signs[b + 2], signs[b + 3]
+            a0, a1, a2, a3 = s0 * w0[0], s1 * w1[0], s2 * w2[0], s3 * w3[0]
+            b0, b1, b2, b3 = s0 * w0[1], s1 * w1[1], s2 * w2[1], s3 * w3[1]
+            c0, c1, c2, c3 = s0 * w0[2], s1 * w1[2], s2 * w2[2], s3 * w3[2]
+            d0, d1, d2, d3 = s0 * w0[3], s1 * w1[3], s2 * w2[3], s3 * w3[3]
+            for l in range(p0.size):  # noqa: E741
+                v0, v1, v2, v3 = w0[l], w1[l], w2[l], w3[l]
+                p0[l] -= a0 * v0 + a1 * v1 + a2 * v2 + a3 * v3
+                p1[l] -= b0 * v0 + b1 * v1 + b2 * v2 + b3 * v3
+                p2[l] -= c0 * v0 + c1 * v1 + c2 * v2 + c3 * v3
+                p3[l] -= d0 * v0 + d1 * v1 + d2 * v2 + d3 * v3
         if scale != 1.0:
-            for l in range(line.size):  # noqa: E741
-                line[l] *= scale
+            for l in range(p0.size):  # noqa: E741
+                p0[l] *= scale
+                p1[l] *= scale
+                p2[l] *= scale
+                p3[l] *= scale
     scalars[SCALE], whole[FILLED] = 1.0, 0
 
 
