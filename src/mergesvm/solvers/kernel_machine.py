@@ -243,7 +243,7 @@ class KernelMachine:
         self.units.call("follow", order)
         self.units.call("rest")
         self.units.call("remove", numbers)
-        self.engine.once(lambda: self._book.blank(numbers))
+        self.engine.once(lambda: self._book.remove(numbers))
 
     def _withdrawal(self, setting: Setting, numbers: NDArray[np.int64]) -> Order:
         """Steps that bring y alpha of rows that go to zero, and that of others with them where its sum has to be 0."""

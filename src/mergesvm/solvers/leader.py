@@ -138,13 +138,19 @@ class Book:
         self.used += len(fresh)
         return self.packet(fresh)
 
-    def blank(self, numbers: NDArray[np.int64]) -> None:
-        """Blot out rows that are gone."""
+    def remove(self, numbers: NDArray[np.int64]) -> None:
+        """Let rows go that are nowhere in use; places and ids of the others close up, as they do at the units."""
         known = numbers[numbers < len(self._places)]
-        places = self._places[known]
-        places = places[places >= 0]
-        self.raw.blank(places)
-        self.lifted.blank(places)
+        stay = np.ones(len(self.labels), dtype=bool)
+        stay[self._places[known][self._places[known] >= 0]] = False
+        self.lifted.keep(stay)
+        self.raw.keep(stay)
+        self.labels = [self.labels[place] for place in np.flatnonzero(stay).tolist()]
+        self._places[known], self._ids[known] = -1, -1
+        for held in (self._places, self._ids):
+            left = np.flatnonzero(held >= 0)
+            held[left[np.argsort(held[left])]] = np.arange(len(left))
+        self.used = int((self._ids >= 0).sum())
 
     def packet(self, numbers: NDArray[np.int64]) -> Packet:
         """Rows as they were given."""

@@ -41,17 +41,11 @@ class Stack:
             last = self._parts.pop()
             self._parts[-1] = _joined([self._parts[-1], last])
 
-    def blank(self, places: NDArray[np.int64]) -> None:
-        """Put zeros into rows that are not to be kept."""
-        start = 0
-        for part in self._parts:
-            inside = places[(places >= start) & (places < start + part.shape[0])] - start
-            if isinstance(part, np.ndarray):
-                part[inside] = 0
-            else:
-                for row in inside.tolist():
-                    part.data[part.indptr[row] : part.indptr[row + 1]] = 0
-            start += part.shape[0]
+    def keep(self, stay: NDArray[np.bool_]) -> None:
+        """Let all rows go but those that stay, which close up."""
+        starts = np.cumsum([0, *(part.shape[0] for part in self._parts)])
+        kept = [part[stay[start : start + part.shape[0]]] for part, start in zip(self._parts, starts, strict=False)]
+        self._parts, self._length = [part for part in kept if part.shape[0]], int(stay.sum())
 
     def all(self) -> Any:
         """All rows, of which there are some, as they are held: not to be changed."""
@@ -95,10 +89,11 @@ class Known:
         if lifted.squares is not None:
             self._squares.append(lifted.squares)
 
-    def blank(self, places: NDArray[np.int64]) -> None:
-        """Put zeros into rows that are not to be kept."""
-        self._rows.blank(places)
-        self._squares.blank(places)
+    def keep(self, stay: NDArray[np.bool_]) -> None:
+        """Let all rows go but those that stay, which close up."""
+        self._rows.keep(stay)
+        if len(self._squares):
+            self._squares.keep(stay)
 
     def all(self) -> Lifted:
         """All rows, of which there are some, as they are held: not to be changed."""

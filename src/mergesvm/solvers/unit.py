@@ -83,7 +83,10 @@ class Unit:
 
     def remove(self, numbers: NDArray[np.int64]) -> None:
         """Let rows go, wherever they are. None of them is in use any more."""
-        self._known.blank(np.flatnonzero(np.isin(self._known_numbers, numbers)))
+        stay = ~np.isin(self._known_numbers, numbers)
+        self._known.keep(stay)
+        self._known_labels = [self._known_labels[place] for place in np.flatnonzero(stay).tolist()]
+        self._known_numbers = self._known_numbers[stay]
         gone = np.isin(self._held.numbers, numbers)
         for (pair, label), arrays in list(self._past.items()):
             stay = ~gone[self._held.members.get(label, np.zeros(0, np.int64))[: len(arrays[0])]]
