@@ -96,6 +96,14 @@ def losses(rows, scores):
     return ((1 - signs * scores) ** 2).mean(axis=1)
 
 
+def balanced_loss(y, scores):
+    """The squared loss in which both sides of a problem count alike, and in each side its classes."""
+    squares = (1 - np.where(y[:, None] == CLASSES, 1.0, -1.0) * scores) ** 2
+    means = np.array([squares[y == label].mean(axis=0) for label in CLASSES])  # (classes, problems)
+    own = means.diagonal()
+    return ((own + (means.sum(axis=0) - own) / (len(CLASSES) - 1)) / 2).mean()
+
+
 def by_fold(numbers, score):
     return np.array([score(numbers == fold) for fold in np.unique(numbers)])
 
@@ -200,8 +208,8 @@ def test_class_weights_are_chosen_by_the_balanced_loss(made, mergesvm, tmp_path)
     told = json.loads(mergesvm("solve", "all.knowledge", *options, "--json", cwd=folder))
     assert (told["scoring"], told["edge"]) == ("neg_balanced_loss", None)
     for weighting, row in zip([None, "balanced"], told["candidates"], strict=True):
-        loss = losses(rows, held_out(rows, numbers, 1.0, weighting))
-        expected = [-np.mean([loss[(numbers == fold) & (y == label)].mean() for label in CLASSES]) for fold in range(4)]
+        scores = held_out(rows, numbers, 1.0, weighting)
+        expected = [-balanced_loss(y[numbers == fold], scores[numbers == fold]) for fold in range(4)]
         assert row["class_weight"] == weighting
         np.testing.assert_allclose(row["scores"], expected, rtol=1e-9)
     assert told["chosen"]["class_weight"] == "balanced"
@@ -354,3 +362,28 @@ def test_bad_input_is_one_clear_sentence_and_writes_nothing(arguments, what, mad
     assert said.startswith("Error: ")
     assert what in said
     assert not output.exists()
+
+
+def test_warnings_are_told_as_such_and_not_at_all_if_quiet(tmp_path):
+    rows = pd.DataFrame({"a": np.arange(40.0), "y": ["common"] * 39 + ["rare"]})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    command = [sys.executable, "-c", "from mergesvm.cli.main import main; main()"]
+
+    def run(*arguments):
+        return subprocess.run([*command, *arguments], capture_output=True, text=True, cwd=tmp_path, check=True).stderr
+
+    run("learn", "rows.csv", "--label", "y", "--folds", "5", "-o", "folds.knowledge", "--quiet")
+    told = run("solve", "folds.knowledge", "--C", "auto", "-o", "model.msvm")
+    assert told.startswith("Warning: All rows of class 'rare' lie in fold ")
+    assert ".py" not in told
+    assert run("solve", "folds.knowledge", "--C", "auto", "-o", "other.msvm", "--quiet") == ""
+    page = json.loads(
+        subprocess.run(
+            [*command, "report", "folds.knowledge", "-o", "page.html", "--json"],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            check=True,
+        ).stdout
+    )
+    assert any("All rows of class 'rare' lie in one fold" in remark for remark in page["remarks"])

@@ -469,3 +469,17 @@ def test_maps_and_bars_of_nothing_are_drawn():
     assert "∞" in cell_map(np.array([[np.inf, 0.0]]), ["a"], ["x", "y"], label="Far")
     Page(signed_bars([], [], label="None"))
     Page(signed_bars(["a", "b"], [np.nan, 0.0], label="None"))
+
+
+def test_so_many_pairs_of_classes_that_their_scores_cannot_be_drawn_leave_all_other_answers(report, tmp_path):
+    generator = np.random.default_rng(5)
+    y = np.arange(780) % 26
+    X = generator.normal(size=(26, 5))[y] + generator.normal(size=(780, 5))
+    ms.learn(X, y, folds=3).save(tmp_path / "letters.knowledge")
+    told, page = report(tmp_path / "letters.knowledge", "--multiclass", "ovo", "--C", "1")
+    assert told["estimates"]["accuracy"] is None
+    found = ms.validate(ms.learn(X, y, folds=3), Cs=[1.0], multiclass="ovo", scoring=["neg_squared_loss", "roc_auc"])
+    assert told["estimates"]["loss"] == pytest.approx(-found.mean("neg_squared_loss")[0], rel=1e-9)
+    assert told["estimates"]["auc"] == pytest.approx(found.mean("roc_auc")[0], rel=1e-9)
+    assert any("so many pairs of classes" in remark for remark in told["remarks"])
+    assert "so many pairs of classes" in page

@@ -19,6 +19,7 @@ from sklearn.datasets import load_svmlight_file
 import mergesvm as ms
 import samples
 from mergesvm.data import Scan
+from mergesvm.data.prefetch import worked_ahead
 
 
 def write(path, text):
@@ -518,6 +519,39 @@ def test_plain_csv_is_read_as_by_the_general_reader(end, last, unusual, tmp_path
 
     for plain, general in zip(read(0), read(1 << 60), strict=True):
         np.testing.assert_array_equal(plain, general)
+
+
+def test_a_line_of_names_longer_than_a_megabyte_is_no_row(tmp_path, monkeypatch):
+    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
+    names = ",".join(f"feature_{number:06d}" for number in range(80_000))
+    path = write(tmp_path / "x.csv", f"{names},colour\n" + 2 * ("1," * 80_000 + "red\n"))
+    assert ms.scan(path, features=["colour"], categories="auto").readers[0].vocabulary() == {"colour": {"red"}}
+
+
+def test_a_mark_of_the_order_of_bytes_is_no_letter(tmp_path, monkeypatch):
+    (tmp_path / "x.csv").write_bytes(b"\xef\xbb\xbfa,1\n" + b"b,2\n" * 9)
+    for large in (0, 2**23):
+        monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", large)
+        assert ms.learn(ms.scan(tmp_path / "x.csv", "f0", header=False)).labels == ("a", "b")
+
+
+def test_a_lone_return_within_a_word_is_not_a_letter(tmp_path, monkeypatch):
+    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
+    monkeypatch.setattr("mergesvm.data.read_csv.BLOCK_BYTES", 4096)
+    (tmp_path / "x.csv").write_bytes(b"w,y\n" + b"red,1\n" * 2000 + b"bl\rue,0\n" + b"red,1\n" * 3)
+    with pytest.raises(ms.errors.MalformedFileError, match=r"line 2002: Expected 2 columns, got 1"):
+        ms.learn(ms.scan(tmp_path / "x.csv", "y", categories={"w": ["red", "bl\rue"]}))
+
+
+def test_what_was_read_before_an_error_comes_first():
+    def items():
+        yield from "ab"
+        raise OSError("the disk is gone")
+
+    found = worked_ahead(str.upper, items(), 2)
+    assert [next(found), next(found)] == ["A", "B"]
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(found)
 
 
 def test_an_error_late_in_plain_csv_names_the_line(tmp_path, monkeypatch):

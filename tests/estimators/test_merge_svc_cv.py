@@ -32,7 +32,7 @@ CS = [0.01, 1.0, 100.0]
 @parametrize_with_checks(
     [
         MergeSVCCV(),
-        MergeSVCCV(class_weights=[None, "balanced"], multiclass=["ovr", "ovo"], scoring="neg_squared_loss"),
+        MergeSVCCV(class_weights=[None, "balanced"], multiclass="ovo", scoring="neg_squared_loss"),
         MergeSVCCV(cv=StratifiedKFold(3), scoring="balanced_accuracy", standardize=True),
     ]
 )

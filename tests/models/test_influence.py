@@ -90,8 +90,9 @@ def test_losses_are_those_of_the_rows(multiclass, kept_out, offset):
     def loss(model, rows):
         problems = (one_vs_one if multiclass == "ovo" else one_vs_rest)(ms.learn(X, y))
         signs = problems.signs[:, y[rows]].T
-        errors = (weights[rows, None] * np.abs(signs) * (1 - signs * model.scores(X[rows])) ** 2).sum()
-        return errors / (weights[rows, None] * np.abs(signs)).sum()
+        taking = weights[rows, None] * np.abs(signs)
+        errors = (taking * (1 - signs * model.scores(X[rows])) ** 2).sum(axis=0)
+        return (errors / taking.sum(axis=0)).mean()
 
     def solved(rows):
         return ms.solve(ms.learn(X[rows], y[rows], weights[rows]), multiclass=multiclass)

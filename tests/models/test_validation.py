@@ -50,11 +50,13 @@ def loss_by_rows(model, X, y, weights, balanced):
             taking, target = np.ones(len(y), bool), np.where(places == positive, 1.0, -1.0)
         squares = (target - scores[:, problem]) ** 2
         if balanced:
-            losses.append(
-                np.mean(
-                    [np.average(squares[places == c], weights=weights[places == c]) for c in np.unique(places[taking])]
-                )
-            )
+            by_class = {
+                c: np.average(squares[places == c], weights=weights[places == c]) for c in np.unique(places[taking])
+            }
+            sides = [
+                [loss for c, loss in by_class.items() if (target[places == c][0] > 0) == side] for side in (False, True)
+            ]
+            losses.append(np.mean([np.mean(side) for side in sides if side]))
         else:
             losses.append(np.average(squares[taking], weights=weights[taking]))
     return np.mean(losses)
@@ -115,15 +117,46 @@ def test_losses_need_no_rows(several):
     X, y = several
     folds = ms.learn(X, y, folds=4)
     scoring = ["neg_squared_loss", "neg_balanced_loss"]
-    blind = ms.validate(folds, Cs=CS, class_weights=[None, "inverse"], multiclass=["ovr", "ovo"], scoring=scoring)
-    seeing = ms.validate(
-        folds, X, y, Cs=CS, class_weights=[None, "inverse"], multiclass=["ovr", "ovo"], scoring=scoring
+    for scheme in ("ovr", "ovo"):
+        terms = {"Cs": CS, "class_weights": [None, "inverse"], "multiclass": scheme, "scoring": scoring}
+        blind, seeing = ms.validate(folds, **terms), ms.validate(folds, X, y, **terms)
+        for name in scoring:
+            np.testing.assert_array_equal(blind.scores[name], seeing.scores[name])
+        assert len(blind.grid) == 6
+        assert blind.exact("neg_squared_loss")
+        assert not blind.exact("accuracy")
+
+
+def test_losses_do_not_choose_between_schemes_whose_problems_have_other_rows(several):
+    X, y = several
+    folds, schemes = ms.learn(X, y, folds=4), ["ovr", "ovo"]
+    with pytest.raises(ms.errors.ParameterError, match="does not compare one-vs-rest with one-vs-one"):
+        ms.validate(folds, multiclass=schemes)
+    told = ms.validate(folds, Cs=[1.0], multiclass=schemes, scoring=["accuracy", "neg_squared_loss"])
+    assert told.scores["neg_squared_loss"].shape == (2, 4)
+    two = ms.learn(X[y != y[0]], (y[y != y[0]] == y[y != y[0]][0]).astype(int), folds=4)
+    ms.validate(two, Cs=[1.0], multiclass=schemes)  # of two classes there is one problem either way
+
+
+@pytest.mark.parametrize("classes", [2, 4, 6, 10])
+def test_the_balanced_loss_chooses_the_weights_with_which_rare_classes_are_found(classes):
+    generator = np.random.default_rng(classes)
+    centres = 2 * generator.normal(size=(classes, 8))
+    shares = np.append(
+        0.7 if classes > 2 else 0.93, np.full(classes - 1, (0.3 if classes > 2 else 0.07) / (classes - 1))
     )
-    for name in scoring:
-        np.testing.assert_array_equal(blind.scores[name], seeing.scores[name])
-    assert len(blind.grid) == 12
-    assert blind.exact("neg_squared_loss")
-    assert not blind.exact("accuracy")
+    y = generator.choice(classes, 4000, p=shares)
+    X = centres[y] + 1.5 * generator.normal(size=(4000, 8))
+    found = ms.validate(
+        ms.learn(X, y, folds=4),
+        X,
+        y,
+        class_weights=[None, "balanced"],
+        scoring=["neg_balanced_loss", "balanced_accuracy"],
+    )
+    assert found.best.class_weight == "balanced"
+    accuracy = found.mean("balanced_accuracy")
+    assert accuracy[found.best_index] > accuracy[: len(found.grid.Cs)].max()
 
 
 def test_standardised_and_free_intercepts_are_validated_too(several):

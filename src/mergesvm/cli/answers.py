@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mergesvm.cli.choosing import AUTO, Wishes
-from mergesvm.cli.estimates import Estimates, Model, estimate, options, quietly, solved
+from mergesvm.cli.estimates import Estimates, Model, can_be_drawn, estimate, options, quietly, solved
 from mergesvm.cli.options import as_class_weight, as_number
 from mergesvm.cli.subject import Subject
 from mergesvm.data.labels import Label
@@ -23,6 +23,7 @@ from mergesvm.models.influence import Influence, influence
 from mergesvm.models.path import USUAL_CS
 from mergesvm.models.solve import SolveTerms
 from mergesvm.models.threshold import OperatingCurve, OperatingPoint, operating_curve, operating_point
+from mergesvm.models.validation import lone_class
 from mergesvm.solvers.drift import Drift, drift
 
 PATIENCE = {"path": 5e10, "accuracy": 5e10, "elimination": 1.5e10}
@@ -102,8 +103,19 @@ def answer(subject: Subject, wishes: Wishes, fixed: dict[str, Any], level: float
         only = f"There is one class only, {subject.total.labels[0]!r}: there is nothing to tell apart."
         return Answers(subject, terms, "given", None, None, only, None, only, only, only, drifts, tuple(remarks))
     step(0.1)
+    lone = None if subject.folds is None else lone_class(subject.folds)
+    if lone is not None:
+        remarks.append(
+            f"All rows of class {lone[0]!r} lie in one fold or piece: what is learned without it has never met them, "
+            f"so that what is held out says nothing of that class."
+        )
+    if not can_be_drawn(terms, subject.total):
+        remarks.append("Accuracies and log-losses were not estimated: with so many pairs of classes it takes too long.")
     path = _path(subject, terms, wishes, remarks)
     terms, how = _chosen(path, terms, wishes)
+    if how.startswith("by the") and not isinstance(path, str) and terms.C in (path.grid.Cs[0], path.grid.Cs[-1]):
+        side = "smallest" if path.grid.Cs[0] == terms.C else "largest"
+        remarks.append(f"{terms.C:g} is the {side} C that was tried; one beyond it may be better: mergesvm solve --Cs.")
     step(0.6)
     model = solved(subject.total, terms)
     estimates = estimate(subject, terms, model)
@@ -158,8 +170,8 @@ def _path(subject: Subject, terms: SolveTerms, wishes: Wishes, remarks: list[str
         )
     planes = len(terms.problems(folds.total))
     rounds = len(chosen) * len(USUAL_CS) * n_folds * len(folds.labels)
-    guessed = rounds * planes * (width**2 + DRAWS * planes) <= PATIENCE["accuracy"]
-    if not guessed:
+    guessed = can_be_drawn(terms, folds.total) and rounds * planes * (width**2 + DRAWS * planes) <= PATIENCE["accuracy"]
+    if not guessed and can_be_drawn(terms, folds.total):
         remarks.append("Accuracies over C were not estimated: with so many classes or features it takes too long.")
     found = _tried(
         lambda: quietly(

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from mergesvm.cli.subject import Subject
 from mergesvm.errors import FoldWarning, KnowledgeError
 from mergesvm.knowledge import Folds, Knowledge
-from mergesvm.models import LinearModel, PairwiseModel, Validation, expected, solve, validate
+from mergesvm.models import LinearModel, PairwiseModel, Validation, solve, validate
+from mergesvm.models.expected import EVERYTHING, MOST_SCORES, Expected, expected_of_all
 from mergesvm.models.solve import SolveTerms
 from mergesvm.solvers.losses import Bundle, squared_losses
 
@@ -29,6 +30,9 @@ SCORES = {
     "auc": "roc_auc",
 }
 """What is told, and what it is called as a score, of which higher is better."""
+
+UNDRAWN = {name: SCORES[name] for name in ("loss", "auc")}
+"""What can be told of any number of classes: all else is drawn, and takes too long for more than so many scores."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +95,14 @@ def options(terms: SolveTerms) -> dict[str, Any]:
 
 
 def quietly(folds: Folds, **wishes: Any) -> Validation:
-    """Validate without a word about classes of one fold alone: pages tell how good estimates are in other ways."""
+    """Validate without a warning of classes of one fold alone: reports say it once, among their remarks."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FoldWarning)
         return validate(folds, **wishes)
 
 
 def _held_out(folds: Folds, terms: SolveTerms) -> Estimates:
+    scores = SCORES if can_be_drawn(terms, folds.total) else UNDRAWN
     validation = quietly(
         folds,
         Cs=[terms.C],
@@ -105,18 +110,29 @@ def _held_out(folds: Folds, terms: SolveTerms) -> Estimates:
         multiclass=terms.multiclass,
         standardize=terms.standardize,
         penalize_intercept=terms.penalize_intercept,
-        scoring=tuple(SCORES.values()),
+        scoring=tuple(scores.values()),
     )
     (row,) = validation.table()
     signs = {name: -1.0 if score.startswith("neg_") else 1.0 for name, score in SCORES.items()}
-    means = {name: signs[name] * row[score] for name, score in SCORES.items()}
-    deviations = {name: row[f"{score} deviation"] for name, score in SCORES.items()}
+    means = {name: signs[name] * row.get(score, np.nan) for name, score in SCORES.items()}
+    deviations = {name: row.get(f"{score} deviation", np.nan) for name, score in SCORES.items()}
     pairs: Pairs = []
     for fold, held_out in enumerate(folds):
         train = folds.train(fold)
         if held_out.labels and train.labels:
             pairs.append((solved(train, terms), held_out))
     return Estimates(True, means, deviations, _recalls(folds.total, pairs), pairs)
+
+
+def can_be_drawn(terms: SolveTerms, knowledge: Knowledge) -> bool:
+    """Whether accuracy and log-loss can be estimated: not where there are too many scores to be drawn together."""
+    return len(terms.problems(knowledge)) <= MOST_SCORES
+
+
+def _guess(model: Model, knowledge: Knowledge) -> Expected:
+    """What to expect of a model; what would have to be drawn and cannot be is NaN."""
+    wanted = EVERYTHING if len(model.coef_) <= MOST_SCORES else ("aucs",)
+    return expected_of_all([model], knowledge, wanted)[0]
 
 
 def _recalls(total: Knowledge, pairs: Pairs) -> Numbers:
@@ -126,7 +142,7 @@ def _recalls(total: Knowledge, pairs: Pairs) -> Numbers:
         counts[[total.labels.index(label) for label in held_out.labels]] += held_out.frequencies
         known = [label for label in held_out.labels if label in model.labels]
         if known:
-            guess = expected(model, held_out.only(known))
+            guess = _guess(model, held_out.only(known))
             found[[total.labels.index(label) for label in known]] += guess.recalls * guess.counts
     with np.errstate(invalid="ignore"):
         recalls: Numbers = np.where(counts > 0, found / np.where(counts > 0, counts, 1.0), np.nan)
@@ -134,7 +150,7 @@ def _recalls(total: Knowledge, pairs: Pairs) -> Numbers:
 
 
 def _in_sample(total: Knowledge, terms: SolveTerms, model: Model) -> Estimates:
-    guess = expected(model, total)
+    guess = _guess(model, total)
     signs = terms.problems(total).signs
     losses = squared_losses(total, Bundle(model.coef_, model._offsets, model.anchor_), signs)
     means = {

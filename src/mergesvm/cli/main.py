@@ -6,9 +6,10 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -98,15 +99,25 @@ def main() -> None:
     # An interrupt unwinds like any error, so that nothing half-written stays behind.
     signal.signal(signal.SIGINT, lambda *_: sys.exit(INTERRUPTED))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
-    try:
-        app()
-    except BrokenPipeError:
-        # Who reads the output has gone, which is their right.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(FAILED)
-    except (MergeSVMError, OSError, MemoryError) as error:
-        _complain(str(error) or "There is not enough memory.")
-        sys.exit(WRONG if isinstance(error, MergeSVMError) else FAILED)
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn
+        try:
+            app()
+        except BrokenPipeError:
+            # Who reads the output has gone, which is their right.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(FAILED)
+        except (MergeSVMError, OSError, MemoryError) as error:
+            _complain(str(error) or "There is not enough memory.")
+            sys.exit(WRONG if isinstance(error, MergeSVMError) else FAILED)
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Say a warning as people are told things, and not with the line of a program that they have not written."""
+    if not options.quieted:
+        Console(stderr=True, soft_wrap=True).print(
+            f"[yellow]Warning:[/] {escape(printable(str(message)))}", highlight=False
+        )
 
 
 def _complain(what: str) -> None:

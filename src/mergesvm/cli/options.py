@@ -13,6 +13,7 @@ from mergesvm.data.labels import Label, Labels
 from mergesvm.errors import ParameterError
 
 debugging = False
+quieted = False
 
 
 def _debug(wanted: bool) -> None:
@@ -20,10 +21,16 @@ def _debug(wanted: bool) -> None:
     debugging = debugging or wanted
 
 
+def _hush(wanted: bool) -> bool:
+    global quieted
+    quieted = wanted
+    return wanted
+
+
 Model = Annotated[Path, typer.Argument(help="A model file.", metavar="MODEL")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it is there already.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.", callback=_hush)]
 AsJson = Annotated[bool, typer.Option("--json", help="Say one JSON object, for machines.")]
 EngineName = Annotated[
     str, typer.Option("--engine", help="Where the work runs: threads, mpi (under mpiexec), dask or spark.")

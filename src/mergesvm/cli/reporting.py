@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Annotated
 
@@ -98,11 +99,10 @@ def _print(talk: Talk, answers: Answers) -> None:
         where = f"held out: {answers.held_out}" if answers.held_out else "on the rows learned from: too good"
         means = estimates.means
         lines.append(f"C={terms.C:g} ({answers.how}), class weights {weights_name(terms.class_weight)}")
-        lines.append(
-            f"squared loss {means['loss']:.4f}, exact; accuracy {means['accuracy']:.4f}, balanced accuracy "
-            f"{means['balanced_accuracy']:.4f}, log-loss {means['log_loss']:.4f}, AUC {means['auc']:.4f}, estimated "
-            f"({where})"
-        )
+        names = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "log_loss": "log-loss", "auc": "AUC"}
+        guessed = [f"{said} {means[name]:.4f}" for name, said in names.items() if isfinite(means[name])]
+        told = f"; {', '.join(guessed)}, estimated" if guessed else ""
+        lines.append(f"squared loss {means['loss']:.4f}, exact{told} ({where})")
     if not isinstance(answers.influence, str):
         worst = [row["piece"] for row in answers.influence.table()[:MOST_NAMED]]
         lines.append(f"most suspicious pieces: {', '.join(worst)}")

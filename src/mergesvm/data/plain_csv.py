@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -42,10 +43,15 @@ def plain_batches(
     stretches = whole_lines(stream, WORKERS + 1)
     if header:
         first = next(stretches, np.zeros(0, dtype=np.uint8))
-        end = int(np.argmax(first[: 2**20] == 10)) + 1
+        end = int(np.argmax(first == 10)) + 1
         if (first[: max(1, end - 2)] == 13).any() or first[:1].tobytes() == b"\n":  # where are the names?
             raise NotPlainError
         stretches = chain([first[end:]], stretches)
+    else:
+        first = next(stretches, np.zeros(0, dtype=np.uint8))
+        if first[: len(BOM_UTF8)].tobytes() == BOM_UTF8:
+            raise NotPlainError
+        stretches = chain([first], stretches)
 
     def parse(text: NDArray[np.uint8]) -> tuple[Any, bool]:
         return layout.parse(text, delimiter, text_csv)

@@ -72,21 +72,25 @@ def worked_ahead(
 ) -> Generator[Result, None, None]:
     """What a function makes of each item, in their order, by so many threads that work ahead.
 
-    At most ``workers + 1`` items are held at a time. An error surfaces where its result would have come. When the
-    consumer stops early, the threads are done before the generator returns.
+    At most ``workers + 1`` items are held at a time. An error, of the function or of the items, surfaces where its
+    result would have come. When the consumer stops early, the threads are done before the generator returns.
 
     >>> list(worked_ahead(str.upper, iter("abc"), 2))
     ['A', 'B', 'C']
     """
     under_way: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(workers, "mergesvm-ahead") as pool:
+        end: Exception | None = None
         try:
-            for item in items:
-                under_way.append(pool.submit(function, item))
-                if len(under_way) > workers:
+            while end is None:
+                try:
+                    under_way.append(pool.submit(function, next(items)))
+                except Exception as error:  # noqa: BLE001 - what came before it comes first
+                    end = error
+                while len(under_way) > (workers if end is None else 0):
                     yield under_way.popleft().result()
-            while under_way:
-                yield under_way.popleft().result()
+            if not isinstance(end, StopIteration):
+                raise end
         finally:
             for future in under_way:
                 future.cancel()

@@ -70,7 +70,8 @@ def _line(at, begin, end, delimiter, runs, tile, line, words, row):  # type: ign
         else:
             start = at
             while at < end and byte(at) != delimiter and byte(at) != NEWLINE:
-                if byte(at) == _QUOTE:
+                alone = byte(at) == RETURN and (at + one >= end or byte(at + one) != NEWLINE)  # ends a line elsewhere
+                if byte(at) == _QUOTE or alone:
                     return uint64(0)
                 at += one
             if kind == WORD:

@@ -94,8 +94,11 @@ def _loss(solved: Solved, held_out: Knowledge, name: str) -> Numbers:
     if name == "neg_squared_loss":
         totals, weights = squared_losses(held_out, bundle, signs), np.abs(signs) @ held_out.counts
     else:
-        totals = (class_losses(held_out, bundle, signs) / held_out.counts).sum(axis=1)
-        weights = np.abs(signs).sum(axis=1).astype(np.float64)
+        # Both sides of a problem count alike, as balanced weights would have it, and in each side all its classes.
+        by_class, sides = class_losses(held_out, bundle, signs) / held_out.counts, (signs > 0, signs < 0)
+        counts = [side.sum(axis=1) for side in sides]
+        totals = sum((by_class * side).sum(axis=1) / np.maximum(n, 1) for side, n in zip(sides, counts, strict=True))
+        weights = sum((n > 0).astype(np.float64) for n in counts)
     with np.errstate(invalid="ignore"):
         means = np.where(weights > 0, totals / weights, np.nan)
     return -mean_of(means.reshape(len(solved.Cs), -1))

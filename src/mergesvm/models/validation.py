@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.data.labels import Label
 from mergesvm.engines import Threads
-from mergesvm.errors import FoldWarning, KnowledgeError, warn_caller
+from mergesvm.errors import FoldWarning, KnowledgeError, ParameterError, warn_caller
 from mergesvm.knowledge import Folds, Knowledge
 from mergesvm.knowledge.stream import Progress
 from mergesvm.models.calibration import Calibration, check_method
@@ -189,9 +190,9 @@ def validate(
     standardize, penalize_intercept, ties
         As in :func:`solve`, the same for all candidates.
     scoring : str or list of str
-        The first decides: "neg_squared_loss", the mean of (1 - y f(x))^2 over rows and binary problems;
-        "neg_balanced_loss", in which all classes count alike; "accuracy", "balanced_accuracy", "neg_log_loss",
-        "roc_auc" (of more than two classes the mean of each against the rest).
+        The first decides: "neg_squared_loss", the mean over binary problems of the mean of (1 - y f(x))^2 over rows;
+        "neg_balanced_loss", in which both sides of a problem count alike, and in each side its classes; "accuracy",
+        "balanced_accuracy", "neg_log_loss", "roc_auc" (of more than two classes the mean of each against the rest).
     groups : as in :func:`learn`
     numbers : sequence of int, optional
         The fold of each row of X, where folds were given by hand.
@@ -218,6 +219,11 @@ def validate(
         raise TypeError(f"Only folds can be validated, not {kind}: learn with folds=5, or make Folds of pieces.")
     grid = Grid.of(Cs, class_weights, multiclass, standardize, penalize_intercept, ties)
     names = scorings_of(scoring)
+    if names[0] in LOSSES and len(folds.labels) > 2 and len({setting.multiclass for setting in grid.settings}) > 1:
+        raise ParameterError(
+            f"{names[0]} does not compare one-vs-rest with one-vs-one, whose problems have other rows. Let accuracy "
+            f"decide (scoring='accuracy'), or validate one scheme at a time."
+        )
     if not folds.labels:
         raise KnowledgeError("There is nothing to validate: the folds have no rows, or rows of weight zero only.")
     if not folds.rows.any():
@@ -243,13 +249,25 @@ def validate(
 
 
 def _warn_of_lone_classes(folds: Folds) -> None:
-    for fold, part in enumerate(folds):
+    lone = lone_class(folds)
+    if lone is not None:
+        warn_caller(
+            f"All rows of class {lone[0]!r} lie in fold {lone[1]}: what is learned without it has never met them, and "
+            f"is wrong there. Deal the rows out otherwise: folds=[...], or other groups.",
+            FoldWarning,
+        )
+
+
+def lone_class(folds: Folds) -> tuple[Label, int] | None:
+    """A class of which all rows lie in one fold, and that fold; None where there is no such class.
+
+    >>> import mergesvm as ms
+    >>> lone_class(ms.learn([[0.0], [1.0], [2.0]], ["a", "a", "b"], folds=[0, 1, 1]))
+    ('b', 1)
+    """
+    for fold, part in enumerate(folds) if len(folds.labels) > 1 else ():
         others = {label for other in folds.pieces(without=fold) for label in other.labels}
         lone = [label for label in part.labels if label not in others]
-        if lone and len(folds.labels) > 1:
-            warn_caller(
-                f"All rows of class {lone[0]!r} lie in fold {fold}: what is learned without it has never met them, and "
-                f"is wrong there. Deal the rows out otherwise: folds=[...], or other groups.",
-                FoldWarning,
-            )
-            return
+        if lone:
+            return lone[0], fold
+    return None

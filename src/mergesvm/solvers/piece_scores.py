@@ -34,14 +34,17 @@ class Scores(NamedTuple):
         return diagonal
 
     def loss(self, signs: NDArray[np.int8]) -> Numbers:
-        """The mean of (1 - y f)^2 over all rows and all planes f in which they take part; NaN without rows.
+        """The mean over planes f of the mean of (1 - y f)^2 over the rows that take part in each; NaN without rows.
 
         Rows of class c have y = signs[f, c], and n_c of them have n_c ((y - m_c)^2 + s_c^2) together.
         """
         taken = np.abs(signs.T) * self.counts[..., None]
         losses = taken * ((signs.T - self.means) ** 2 + np.maximum(self.variances, 0.0))
+        weights = taken.sum(axis=-2)
+        there = weights > 0
+        means = losses.sum(axis=-2) / np.where(there, weights, 1.0)
         with np.errstate(invalid="ignore"):
-            mean: Numbers = losses.sum(axis=(-2, -1)) / taken.sum(axis=(-2, -1))
+            mean: Numbers = means.sum(axis=-1) / there.sum(axis=-1)
         return mean
 
     def pooled(self) -> Scores:
