@@ -8,6 +8,8 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 from sklearn.calibration import CalibratedClassifierCV
@@ -26,6 +28,7 @@ CS = np.logspace(-6, 6, 25)
 FOLDS = 5
 PIECES = 200
 MANY = 50
+PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 
 console = Console(width=118)
 targets = Targets()
@@ -224,6 +227,7 @@ def points(where: Path | None) -> None:
 def probabilities(where: Path | None) -> None:
     """Brier score, log-loss and calibration error on test rows, beside scikit-learn's calibrated ridge classifier."""
     table = Table("set", "probabilities of", "Brier", "log-loss", "off by")
+    curves: dict[str, dict[str, tuple]] = {}
     for column in table.columns[2:]:
         column.justify = "right"
     for name, load in SETS.items():
@@ -254,6 +258,7 @@ def probabilities(where: Path | None) -> None:
             evaluation.add(truth, np.asarray(classes)[shares.argmax(axis=1)], shares)
             focus = len(classes) - 1 if len(classes) == 2 else None
             off = evaluation.calibration_error(focus)
+            curves.setdefault(name, {})[title] = evaluation.calibration(focus)
             check = log_loss(truth, shares, labels=classes)
             assert abs(check - evaluation.log_loss) < 1e-6
             if len(classes) == 2:
@@ -261,6 +266,24 @@ def probabilities(where: Path | None) -> None:
             table.add_row(name, title, f"{evaluation.brier:.4f}", f"{evaluation.log_loss:.4f}", f"{off:.1%}")
         table.add_section()
     console.print(table)
+    draw(curves)
+
+
+def draw(curves: dict[str, dict[str, tuple]]) -> None:
+    """How often predictions come true, over how likely they were said to be; dots are as large as parts have rows."""
+    figure = Figure(figsize=(13, 7), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(2, 4).ravel()
+    for axis, (name, methods) in zip(axes, curves.items(), strict=False):
+        axis.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+        for title, (said, seen, weight) in methods.items():
+            (line,) = axis.plot(said, seen, linewidth=1, label=title)
+            axis.scatter(said, seen, 60 * weight / weight.max(), color=line.get_color())
+        axis.set(title=name, xlim=(0, 1), ylim=(0, 1), xlabel="probability", ylabel="observed")
+    handles, titles = axes[0].get_legend_handles_labels()
+    axes[-1].axis("off")
+    axes[-1].legend(handles, titles, loc="center", frameon=False)
+    figure.savefig(PICTURES / "calibration.png", dpi=90)
 
 
 def arguments() -> argparse.Namespace:
