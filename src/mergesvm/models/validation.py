@@ -231,7 +231,7 @@ def validate(
     if int((folds.rows > 0).sum()) < (2 if folds.rest is None else 1):
         raise KnowledgeError(
             f"All rows lie in one fold (n_samples = {int(folds.total.rows.sum())}), so that there are none left to "
-            f"learn from. Give more rows, or more folds."
+            f"learn from. Equal rows, and those of a group, stay together: give more rows, other groups or folds=[...]."
         )
     with small_blas(folds.total.width):
         for piece in (folds.total, *folds):
