@@ -45,6 +45,12 @@ SETS = {
 }
 
 
+def rows_of(name: str, where: Path | None) -> tuple:
+    """Rows and labels to learn from and to test on; pixels as shares of 255."""
+    X, y, test, truth = SETS[name](where)
+    return (X / 255, y, test / 255, truth) if name in ("mnist", "fashion") else (X, y, test, truth)
+
+
 def weightings(y) -> list:
     """None, and weights of each class that scikit-learn and we take as given: balanced, and half way to it."""
     labels, counts = np.unique(y, return_counts=True)
@@ -81,10 +87,8 @@ def search(name: str, where: Path | None, share: int) -> None:
     The peer is given a tenth of the grid, drawn at random, and our choice with its two neighbours; its time for all is
     reckoned from these.
     """
-    X, y, test, truth = SETS[name](where)
+    X, y, test, truth = rows_of(name, where)
     X, test = X.astype(np.float64), test.astype(np.float64)
-    if name == "mnist":
-        X, test = X / 255, test / 255
     weights = weightings(y) if name == "covtype" else [None]
     splitter = PredefinedSplit(np.random.default_rng(0).integers(0, FOLDS, len(y)))
     times = []
@@ -131,10 +135,8 @@ def estimates(where: Path | None) -> None:
     )
     for column in table.columns[2:]:
         column.justify = "right"
-    for name, load in SETS.items():
-        X, y, _, _ = load(where)
-        if name in ("mnist", "fashion"):
-            X = X / 255
+    for name in SETS:
+        X, y, _, _ = rows_of(name, where)
         for scheme in ("ovr", "ovo"):
             if name == "letter" and scheme == "ovo":
                 continue  # 325 scores are more than are drawn together
@@ -206,10 +208,8 @@ def points(where: Path | None) -> None:
     table = Table("set", "class", "its share", *titles)
     for column in table.columns[2:]:
         column.justify = "right"
-    for name, load in SETS.items():
-        X, y, test, truth = load(where)
-        if name in ("mnist", "fashion"):
-            X, test = X / 255, test / 255
+    for name in SETS:
+        X, y, test, truth = rows_of(name, where)
         labels, counts = np.unique(y, return_counts=True)
         rarest = labels[counts.argmin()]
         mine, wanted = y == rarest, truth == rarest
@@ -230,10 +230,8 @@ def probabilities(where: Path | None) -> None:
     curves: dict[str, dict[str, tuple]] = {}
     for column in table.columns[2:]:
         column.justify = "right"
-    for name, load in SETS.items():
-        X, y, test, truth = load(where)
-        if name in ("mnist", "fashion"):
-            X, test = X / 255, test / 255
+    for name in SETS:
+        X, y, test, truth = rows_of(name, where)
         some = np.random.default_rng(0).permutation(len(y))
         learn, kept = some[: int(0.8 * len(y))], some[int(0.8 * len(y)) :]
 

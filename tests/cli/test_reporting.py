@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 import mergesvm as ms
 from cli.test_report import HOSTILE, Page
@@ -483,3 +483,13 @@ def test_so_many_pairs_of_classes_that_their_scores_cannot_be_drawn_leave_all_ot
     assert told["estimates"]["auc"] == pytest.approx(found.mean("roc_auc")[0], rel=1e-9)
     assert any("so many pairs of classes" in remark for remark in told["remarks"])
     assert "so many pairs of classes" in page
+
+
+def test_a_c_at_the_edge_of_those_tried_is_remarked(report, tmp_path):
+    X, y = load_wine(return_X_y=True)
+    ms.learn(X, y, folds=5).save(tmp_path / "wine.knowledge")
+    told, page = report(tmp_path / "wine.knowledge")
+    assert any("1e+06 is the largest C that was tried" in remark for remark in told["remarks"])
+    assert "largest C that was tried" in page
+    told, _ = report(tmp_path / "wine.knowledge", "--C", "1e6")
+    assert not told["remarks"]

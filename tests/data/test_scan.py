@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -19,7 +21,9 @@ from sklearn.datasets import load_svmlight_file
 import mergesvm as ms
 import samples
 from mergesvm.data import Scan
+from mergesvm.data.plain_csv import _Layout
 from mergesvm.data.prefetch import worked_ahead
+from mergesvm.data.text_lines import whole_lines
 
 
 def write(path, text):
@@ -543,6 +547,41 @@ def test_a_lone_return_within_a_word_is_not_a_letter(tmp_path, monkeypatch):
         ms.learn(ms.scan(tmp_path / "x.csv", "y", categories={"w": ["red", "bl\rue"]}))
 
 
+def test_stretches_of_text_stay_until_as_many_more_were_asked_for(monkeypatch):
+    monkeypatch.setattr("mergesvm.data.text_lines.CHUNK_BYTES", 64)
+    text = b"".join(b"%d,%d\n" % (number, number**number) for number in range(40))  # lines longer than a chunk, too
+    held, found = [], b""
+    for stretch in whole_lines(io.BytesIO(text), 3):
+        held = [*held[-2:], (stretch, stretch.tobytes())]
+        found += held[-1][1]
+        assert all(memory.tobytes() == content for memory, content in held)
+    assert found == text
+
+
+def test_text_is_not_overwritten_while_it_is_parsed(tmp_path, monkeypatch):
+    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
+    monkeypatch.setattr("mergesvm.data.text_lines.CHUNK_BYTES", 200)
+    parse = _Layout.parse
+
+    def slowly(self, *arguments):
+        time.sleep(0.002)
+        return parse(self, *arguments)
+
+    monkeypatch.setattr(_Layout, "parse", slowly)
+    path = write(tmp_path / "x.csv", "a,y\n" + "".join(f"{number},{number % 2}\n" for number in range(2000)))
+    found = np.concatenate([part.rows.block(0, part.rows.n_rows)[:, 0] for part in ms.scan(path, "y")])
+    np.testing.assert_array_equal(found, np.arange(2000))
+
+
+def test_a_file_whose_columns_change_places_is_read_as_it_is_now(tmp_path, monkeypatch):
+    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
+    path = write(tmp_path / "x.csv", "a,b,y\n" + "1,5,0\n2,7,1\n" * 20)
+    scan = ms.scan(path, "y")
+    before = coefficients(ms.learn(scan))
+    write(path, "b,a,y\n" + "5,1,0\n7,2,1\n" * 20)
+    np.testing.assert_array_equal(coefficients(ms.learn(scan)), before)
+
+
 def test_what_was_read_before_an_error_comes_first():
     def items():
         yield from "ab"
@@ -562,7 +601,7 @@ def test_an_error_late_in_plain_csv_names_the_line(tmp_path, monkeypatch):
         ms.learn(ms.scan(write(tmp_path / "x.csv", "a,b,y\n" + "\n".join(lines)), "y"))
     monkeypatch.setattr("mergesvm.data.read_csv.BLOCK_BYTES", 1000)
     lines[999] = "1,x,red"
-    with pytest.raises(ms.errors.MalformedFileError, match=r"x\.csv: line 1001: .*'x'"):
+    with pytest.raises(ms.errors.MalformedFileError, match=r"x\.csv: line 1001: field 2: .*'x'"):
         ms.learn(ms.scan(write(tmp_path / "x.csv", "a,b,y\n" + "\n".join(lines)), "y"))
 
 

@@ -41,22 +41,19 @@ def plain_batches(
     if not layout.plain or any("\n" in name for name in names):
         raise NotPlainError
     stretches = whole_lines(stream, WORKERS + 1)
+    first = next(stretches, np.zeros(0, dtype=np.uint8))
     if header:
-        first = next(stretches, np.zeros(0, dtype=np.uint8))
         end = int(np.argmax(first == 10)) + 1
         if (first[: max(1, end - 2)] == 13).any() or first[:1].tobytes() == b"\n":  # where are the names?
             raise NotPlainError
-        stretches = chain([first[end:]], stretches)
-    else:
-        first = next(stretches, np.zeros(0, dtype=np.uint8))
-        if first[: len(BOM_UTF8)].tobytes() == BOM_UTF8:
-            raise NotPlainError
-        stretches = chain([first], stretches)
+        first = first[end:]
+    elif first[: len(BOM_UTF8)].tobytes() == BOM_UTF8:
+        raise NotPlainError
 
     def parse(text: NDArray[np.uint8]) -> tuple[Any, bool]:
         return layout.parse(text, delimiter, text_csv)
 
-    for batch, whole in worked_ahead(parse, stretches, WORKERS):
+    for batch, whole in worked_ahead(parse, chain([first], stretches), WORKERS):
         if batch is not None and batch.num_rows:
             yield batch
         if not whole:

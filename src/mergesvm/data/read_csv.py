@@ -84,7 +84,8 @@ class CSVReader(TableReader, TextReader):
 
     def malformed(self, what: object, row: int | None = None) -> MalformedFileError:
         """The error for a file that breaks the rules of its format, with the line as editors count it."""
-        text = re.sub(r"(In CSV column #\d+: |CSV parse error: )?Row #(\d+): ", r"line \2: ", str(what))
+        text = re.sub(r"(CSV parse error: )?Row #(\d+): ", r"line \2: ", str(what))
+        text = re.sub(r"In CSV column #(\d+): (line \d+: )", lambda m: f"{m[2]}field {int(m[1]) + 1}: ", text)
         if "straddl" in text:
             text = f"a line is longer than {BLOCK_BYTES:,} bytes, or a quotation mark is not closed"
         return super().malformed(text, row)

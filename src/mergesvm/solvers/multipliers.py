@@ -136,7 +136,7 @@ class Multipliers:
         small = self._small(order) & (not self._setting.sifts)
         if small.any():
             smalls, flat = self._own(order.live[small])
-            smalls.solve(*self._rows, self._setting.penalty, *self._to_the_end(len(smalls)))
+            self._solve(smalls, self._setting.tolerance)
             self.alpha[flat], self.score[flat] = smalls.alpha, smalls.y - smalls.v
         return small
 
@@ -202,23 +202,19 @@ class Multipliers:
         if not small.any():
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         smalls, flat = self._own(live[small])
-        roughly = np.full(len(smalls), max(ROUGHLY, self._setting.tolerance))
-        smalls.solve(*self._rows, self._setting.penalty, roughly, Threads(self._setting.workers))
+        self._solve(smalls, max(ROUGHLY, self._setting.tolerance))
         used = np.flatnonzero((smalls.alpha > 0) | (self.alpha[flat] > 0))
         return flat[used], np.flatnonzero(small)[smalls.problems[used]]
-
-    @property
-    def _rows(self) -> tuple[Any, Any]:
-        """All rows, and the kernel, as compiled kernels know them."""
-        return self._lifted.matrix, self._setting.kernel.numbers
 
     @property
     def _sparse(self) -> bool:
         return self._lifted.squares is not None
 
-    def _to_the_end(self, problems: int) -> tuple[NDArray[np.float64], Threads]:
-        """To what tolerances, and by which threads, problems are solved."""
-        return np.full(problems, self._setting.tolerance), Threads(self._setting.workers)
+    def _solve(self, smalls: Smalls, tolerance: float) -> None:
+        """Solve problems of the unit's own rows."""
+        rows, setting = self._lifted.matrix, self._setting
+        tolerances = np.full(len(smalls), tolerance)
+        smalls.solve(rows, setting.kernel.numbers, setting.penalty, tolerances, Threads(setting.workers))
 
     def conclude(self, intercepts: NDArray[np.float64]) -> Conclusion:
         """What has become of all problems, with these intercepts."""

@@ -1,0 +1,29 @@
+"""How many cores there are to work on."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from joblib import cpu_count
+
+from mergesvm.engines import Threads
+from mergesvm.engines.cores import cores
+
+
+def test_cores_are_those_that_joblib_counts_now(monkeypatch):
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
+    assert cores() == cpu_count() == Threads().workers
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    assert cores() == 1 == Threads(-1).workers
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="there is no affinity on this system")
+def test_cores_follow_those_to_which_the_process_is_pinned():
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        assert cores() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert cores() == cpu_count()
