@@ -184,3 +184,31 @@ def test_sums_of_mapped_rows_are_those_of_what_the_map_gives(compiled, workers, 
         scale = np.abs(expected[1]).max()
         assert np.abs(totals - expected[0]).max() < 1e-12 * scale
         assert np.abs(np.array(grams) - expected[1]).max() < 1e-12 * scale
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint8])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_columns_that_seldom_move_are_multiplied_with_all_others(kind, weighted, seed):
+    generator = np.random.default_rng(seed)
+    width, rows = int(generator.integers(65, 120)), int(generator.integers(1, 3_000))
+    shares = generator.choice([0.0, 0.001, 0.01, 0.1, 1 / 6, 0.3, 1.0], width)  # of each kind, side by side
+    X = (generator.integers(1, 256, (rows, width)) * (generator.random((rows, width)) < shares)).astype(kind)
+    weights = generator.choice([0.0, 0.25, 2.0], rows) if weighted else None
+    if weighted:
+        weights[0] = 1.0
+    anchor = np.where(generator.random(width) < 0.2, generator.choice([3.0, 0.5], width), 0.0)
+    X[:, anchor > 0] = np.where(X[:, anchor > 0] == 0, anchor[anchor > 0], X[:, anchor > 0]).astype(kind)
+    assert_sums(compact, X, generator.integers(0, 2, rows), weights, anchor, 2)
+    if kind is np.uint8 and not weighted:
+        totals, grams = compact(Batch.of(X, np.zeros(rows, dtype=int)), np.zeros(width), 2)
+        np.testing.assert_array_equal(grams[0], X.T.astype(np.int64) @ X.astype(np.int64))
+
+
+def test_what_is_not_finite_in_a_rare_column_is_found_in_the_sums():
+    X = np.zeros((600, 80))
+    X[:, :40] = np.random.default_rng(0).normal(size=(600, 40))
+    for value in (np.nan, np.inf):
+        X[17, 70] = value
+        _, grams = compact(Batch.of(X, np.zeros(600, dtype=int)), np.zeros(80), 1)
+        assert not np.isfinite(grams[0][70, 70])

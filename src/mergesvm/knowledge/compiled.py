@@ -117,25 +117,37 @@ def scatter_rows(starts, columns, values, codes, weights, grams, totals):  # typ
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def moving_runs(block, members, rest, moving, runs):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Find the columns in which some of the rows do not rest: runs of (first column, length, place in the compact row).
+def count_moving(block, members, rest, moving, counts):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Count in how many of the rows each column does not rest; columns that are ``moving`` never rest.
 
-    Returns how many runs there are, and how many columns in them.
+    Rows are taken four at a time; the last one may so be counted up to four times.
     """
-    moves, last = moving.copy(), members.size - 1
+    last = members.size - 1
+    for j in range(uint64(rest.size)):
+        counts[j] = members.size if moving[j] else 0
     for k in range(0, members.size, 4):
         a, b = block[members[k]], block[members[min(k + 1, last)]]
         c, d = block[members[min(k + 2, last)]], block[members[min(k + 3, last)]]
         for j in range(uint64(rest.size)):
-            moves[j] |= (a[j] != rest[j]) | (b[j] != rest[j]) | (c[j] != rest[j]) | (d[j] != rest[j])
-    found = columns = 0
-    for j in range(rest.size):
-        if moves[j]:
-            if j == 0 or not moves[j - 1]:
+            counts[j] += (a[j] != rest[j]) + (b[j] != rest[j]) + (c[j] != rest[j]) + (d[j] != rest[j])
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def runs_between(counts, low, high, runs, found, columns):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Append the columns that move in more than ``low`` and up to ``high`` rows, as runs.
+
+    A run is (first column, length, place in the compact row). ``found`` runs with so many ``columns`` are there
+    already; returns how many of both there are now.
+    """
+    before = -1
+    for j in range(counts.size):
+        if low < counts[j] <= high:
+            if j == 0 or j - 1 != before:
                 runs[found, 0], runs[found, 1], runs[found, 2] = j, 0, columns
                 found += 1
             runs[found - 1, 1] += 1
             columns += 1
+            before = j
     return found, columns
 
 
@@ -166,15 +178,58 @@ def add_totals(rows, roots, runs, total):  # type: ignore[no-untyped-def] # prag
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def add_product(product, runs, gram):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Add the upper triangle of a product of compact rows to that of the Gram matrix of all columns."""
+def multiply_rare(rows, places, product):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Multiply the first columns of compact rows, which are mostly zero, with themselves and those that follow.
+
+    ``product`` has one line a rare column, ``places`` room for the rows in which one is not zero. Four such rows are
+    added at a time, so that the line is loaded and stored once for four products.
+    """
+    rare, width = product.shape
+    filled = np.zeros(rare, dtype=np.intp)
+    for k in range(len(rows)):
+        for p in range(uint64(rare)):
+            places[p, filled[p]] = k
+            filled[p] += rows[k, p] != 0
+    for p in range(uint64(rare)):
+        line, where, count = product[p], places[p], filled[p]
+        for q in range(p, uint64(width)):
+            line[q] = 0
+        for at in range(0, count - 3, 4):
+            a, b, c, d = rows[where[at]], rows[where[at + 1]], rows[where[at + 2]], rows[where[at + 3]]
+            va, vb, vc, vd = a[p], b[p], c[p], d[p]
+            for q in range(p, uint64(width)):
+                line[q] += (va * a[q] + vb * b[q]) + (vc * c[q] + vd * d[q])
+        for at in range(count - count % 4, count):
+            a = rows[where[at]]
+            va = a[p]
+            for q in range(p, uint64(width)):
+                line[q] += va * a[q]
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def add_products(above, below, runs, n_rare, gram):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add products of compact rows to the upper triangle of the Gram matrix of all columns, line by line.
+
+    ``above`` are those of the rare columns, which are in the first ``n_rare`` runs, with all that follow in the compact
+    row; ``below`` those of the others with each other.
+    """
+    rare = len(above)
     for a in range(len(runs)):
+        column, top = runs[a, 0], runs[a, 2]
         for i in range(runs[a, 1]):
-            source, line = product[runs[a, 2] + i], gram[runs[a, 0] + i]
+            line = gram[column + i]
+            source, shift = (above[top + i], 0) if a < n_rare else (below[top + i - rare], rare)
             for b in range(a, len(runs)):
-                first, place = uint64(runs[b, 0]), uint64(runs[b, 2])
-                for j in range(uint64(runs[b, 1])):
-                    line[first + j] += source[place + j]
+                if runs[b, 0] >= column:
+                    first, place = uint64(runs[b, 0]), uint64(runs[b, 2] - shift)
+                    for j in range(uint64(runs[b, 1])):
+                        line[first + j] += source[place + j]
+            if a >= n_rare:
+                for b in range(n_rare):
+                    if runs[b, 0] > column:
+                        first, place = uint64(runs[b, 0]), uint64(runs[b, 2])
+                        for j in range(uint64(runs[b, 1])):
+                            line[first + j] += above[place + j, top + i]
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -226,13 +281,15 @@ def compile_all() -> None:
     finish(*stage, *sums)
     starts, columns = np.array([0, 1], dtype=np.int32), np.zeros(1, dtype=np.int32)
     scatter_rows(starts, columns, np.ones(1), np.zeros(1, dtype=np.int8), nothing, np.zeros((1, 1)), np.zeros((1, 1)))
-    runs, gram = np.array([[0, 1, 0]]), np.zeros((1, 1))
+    runs, gram, counts = np.array([[0, 1, 0]]), np.zeros((1, 1)), np.zeros(1, dtype=np.uint32)
+    runs_between(counts, 0, 1, runs.copy(), 0, 0)
     for dtype, kind in (("f8", "f8"), ("f4", "f8"), ("f4", "f4"), ("u1", "f4")):
         block, out = np.zeros((1, 1), dtype=dtype), np.zeros((1, 1), dtype=kind)
-        moving_runs(block, codes, block[0], np.zeros(1, dtype=np.bool_), runs.copy())
+        count_moving(block, codes, block[0], np.zeros(1, dtype=np.bool_), counts)
         gather(block, codes, np.ones(1), np.zeros(1), runs, out, True)
         add_totals(out, np.ones(1), runs, np.zeros(1))
-        add_product(out, runs, gram)
+        multiply_rare(out, np.zeros((1, 2), dtype=np.int32), out.copy())
+        add_products(out, out, runs, 1, gram)
         add_tile(out, np.zeros((2, 2))[:1, :1])
         hash_rows(block, np.ones(1, dtype=np.uint64), np.zeros(1, dtype=np.uint64))
     mirror(gram)

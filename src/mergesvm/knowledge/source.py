@@ -14,9 +14,6 @@ from mergesvm.features import FeatureMap
 BLOCK_ROWS = 1024
 """Rows a product, by measurement: enough to hide the addition of the product, few enough for the cache."""
 
-HOLLOW_ROWS = 512
-"""The same where most values lie at the anchor: the fewer the rows, the more columns do so throughout."""
-
 EXACT_ROWS = 256
 """Rows a product of pixels: 256 x 255^2 is below 2^24, so that float32 sums of whole numbers stay exact."""
 
@@ -58,7 +55,7 @@ class Source:
         """Rows as they are; those of pixels are multiplied in float32, exactly."""
         exact = block.dtype in PIXELS and roots is None and _fits(anchor, block.dtype)
         kind = np.dtype(np.float32 if exact or precision == "float32" else np.float64)
-        depth = EXACT_ROWS if exact else HOLLOW_ROWS if _hollow(block[:BLOCK_ROWS], anchor) else BLOCK_ROWS
+        depth = EXACT_ROWS if exact else BLOCK_ROWS
         return cls(block, anchor, roots, kind, min(depth, len(block)))
 
     @classmethod
@@ -106,7 +103,3 @@ def _fits(anchor: NDArray[np.float64], dtype: np.dtype[Any]) -> bool:
     # Differences of pixels and whole numbers of the same range stay within 255.
     low, high = (0, 1) if dtype == np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     return bool(((anchor >= low) & (anchor <= high) & (anchor == np.rint(anchor))).all())
-
-
-def _hollow(rows: NDArray[Any], anchor: NDArray[np.float64]) -> bool:
-    return bool(2 * np.count_nonzero(rows == anchor) > rows.size)
