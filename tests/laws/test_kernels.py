@@ -201,7 +201,7 @@ def test_columns_that_seldom_move_are_multiplied_with_all_others(kind, weighted,
     X[:, anchor > 0] = np.where(X[:, anchor > 0] == 0, anchor[anchor > 0], X[:, anchor > 0]).astype(kind)
     assert_sums(compact, X, generator.integers(0, 2, rows), weights, anchor, 2)
     if kind is np.uint8 and not weighted:
-        totals, grams = compact(Batch.of(X, np.zeros(rows, dtype=int)), np.zeros(width), 2)
+        _, grams = compact(Batch.of(X, np.zeros(rows, dtype=int)), np.zeros(width), 2)
         np.testing.assert_array_equal(grams[0], X.T.astype(np.int64) @ X.astype(np.int64))
 
 

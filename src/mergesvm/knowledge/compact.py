@@ -16,8 +16,8 @@ COMPILED = (*PIXELS, *(np.dtype(name) for name in ("i2", "u2", "i4", "u4", "i8",
 
 
 RARE = 1 / 6
-"""Columns that move in fewer rows than this share are multiplied value by value, by measurement: BLAS is some four times
-as fast at a product, but forms them all."""
+"""Columns that move in fewer rows than this share are multiplied value by value, by measurement: BLAS is some four
+times as fast at a product, but forms them all."""
 
 
 class CompactBench:
