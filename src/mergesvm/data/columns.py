@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from mergesvm.data.rows import Rows
@@ -36,12 +38,23 @@ class ColumnRows(Rows):
         return block
 
     def strip(self, start: int, stop: int) -> NDArray[Any]:
-        """The same rows as a Fortran-contiguous array: columns are copied whole, which is much faster."""
+        """The same rows, column by column in memory: as they lie there, or else copied whole, which is still fast."""
+        if self._step is not None:
+            first = self.columns[0][start:stop]
+            return as_strided(first, (stop - start, self.width), (self.dtype.itemsize, self._step))
         strip = np.empty((self.width, stop - start), dtype=self.dtype)
         with np.errstate(all="ignore"):
             for index, column in enumerate(self.columns):
                 strip[index] = column[start:stop]
         return strip.T
+
+    @cached_property
+    def _step(self) -> int | None:
+        """By how many bytes one column lies behind the other, where that is the same for all: lines of one matrix."""
+        places = np.array([column.ctypes.data for column in self.columns])
+        steps = np.unique(np.diff(places))
+        alike = all(column.dtype == self.dtype and column.flags.c_contiguous for column in self.columns)
+        return int(steps[0]) if alike and len(steps) == 1 and steps[0] > 0 else None
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
         """Row, column and value of the first NaN or infinity."""

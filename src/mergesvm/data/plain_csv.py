@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from mergesvm.data.prefetch import worked_ahead
+from mergesvm.data.recycled import Recycled
 from mergesvm.data.text_lines import whole_lines
 
 WORKERS = 2
@@ -80,16 +81,17 @@ class _Layout:
             else:
                 runs.append((kind, at, at + 1))
         self._runs = np.array(runs)
+        self._memory = Recycled()
 
     def parse(self, text: NDArray[np.uint8], delimiter: str, kernels: Any) -> tuple[Any, bool]:
         """A record batch of whole lines, and whether it holds all of them; None instead of one that would be wrong."""
         lines = kernels.count_lines(text)
-        numbers = np.empty((len(self.numeric), lines))
+        numbers = self._memory.empty((len(self.numeric), lines))
         spans = np.empty((len(self.words), lines, 2), dtype=np.int64)
         rows, state = kernels.parse(text, ord(delimiter), self._runs, numbers, spans)
         columns = {}
         for name, line in zip(self.numeric, numbers[:, :rows], strict=True):
-            columns[name] = pa.array(line) if self.types[name] == pa.float64() else _whole(line)
+            columns[name] = _column(line) if self.types[name] == pa.float64() else _whole(line)
         for name, span in zip(self.words, spans[:, :rows], strict=True):
             columns[name] = _words(text, span, kernels)
         if any(column is None for column in columns.values()):
@@ -97,11 +99,18 @@ class _Layout:
         return pa.record_batch([columns[name] for name in self.types], list(self.types)), state == kernels.FINE
 
 
+def _column(values: NDArray[Any]) -> Any:
+    """Values as a column of Arrow, where they lie; without its converter, which lets go of Python's lock."""
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)], 0)
+
+
 def _whole(values: NDArray[np.float64]) -> Any:
     """Whole numbers, missing where there are none; None where they are not whole, or too large to be sure."""
     missing = np.isnan(values)
     if not ((values == np.rint(values)) & (np.abs(values) < 2**53) | missing).all():
         return None
+    if not missing.any():
+        return _column(values.astype(np.int64))
     return pa.array(np.where(missing, 0.0, values).astype(np.int64), mask=missing)
 
 

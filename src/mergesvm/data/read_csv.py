@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,9 @@ from mergesvm.errors import CutError, MalformedFileError
 BLOCK_BYTES = 2**22
 """Text is parsed so many bytes at a time; no line may be longer."""
 
+TYPES_BYTES = 2**20
+"""The beginning of a file that tells the types of its columns; of lines that are longer, a block."""
+
 LARGE_BYTES = 2**23
 """From this size on the compiled parser pays for being loaded."""
 
@@ -34,7 +36,7 @@ class CSVReader(TableReader, TextReader):
     compressions = (".gz", ".zst", ".bz2")
 
     _schema: Any = None  # found once for all parts
-    _found: tuple[bytes, Any] = b"", None  # for a beginning with this digest
+    _found: tuple[bytes, Any] = b"", None  # for this beginning
 
     @property
     def _delimiter(self) -> str:
@@ -67,13 +69,13 @@ class CSVReader(TableReader, TextReader):
                 f"Convert it to Parquet, or split it into several files."
             )
 
-    def _open(self, text: Any, names: list[str] | None = None, **conversion: Any) -> Any:
+    def _open(self, text: Any, names: list[str] | None = None, block: int | None = None, **conversion: Any) -> Any:
         """The general reader of text that begins with the names of its columns, if they are not given."""
         return csv.open_csv(
             text,
             # With threads, errors would not tell the line.
             read_options=csv.ReadOptions(
-                block_size=BLOCK_BYTES,
+                block_size=block or BLOCK_BYTES,
                 use_threads=False,
                 column_names=names,
                 autogenerate_column_names=names is None and not self.terms.header,
@@ -94,12 +96,13 @@ class CSVReader(TableReader, TextReader):
         """Names of the columns, and their types as far as the first block tells."""
         if self._schema is not None:
             return self._schema
-        # It is asked for several times a scan, and the first block is all that it depends on.
+        # It is asked for several times a scan, and the beginning is all that it depends on.
         with self.text() as (text, _):
-            digest = sha256(text.read(BLOCK_BYTES)).digest()
-        if digest != self._found[0]:
+            start = text.read(BLOCK_BYTES)
+        if start != self._found[0]:
+            short = b"\n" in start[:TYPES_BYTES]
             with self.text() as (text, _):
-                self._found = digest, self._open(text).schema
+                self._found = start, self._open(text, block=min(TYPES_BYTES, BLOCK_BYTES) if short else None).schema
         return self._found[1]
 
     def slices(self, layout: Layout, rows: int) -> Iterator[Slice]:

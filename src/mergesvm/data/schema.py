@@ -150,5 +150,9 @@ def numbers(array: Any, column: str, source: str, first: int) -> NDArray[Any]:
         array = array.cast(pa.float64())
     if array.null_count or pa.types.is_decimal(kind):
         array = array.cast(pa.float64(), safe=False)
+    elif isinstance(array, pa.Array) and len(array):
+        # Without asking Arrow, which lets go of Python's lock for each column, and waits for it when others work.
+        kind = np.dtype(array.type.to_pandas_dtype())
+        return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
     values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return values

@@ -195,8 +195,9 @@ def _labels(column: Any, name: str, source: str, first: int) -> Any:
         raise DataError(
             f"{source}: the label column {name!r} is of type {column.type}. Labels are text, whole numbers or booleans."
         )
-    missing = column.is_null(nan_is_null=True) if pa.types.is_floating(column.type) else column.is_null()
-    if len(column) and missing.true_count:
+    floating = pa.types.is_floating(column.type)
+    missing = column.is_null(nan_is_null=floating) if floating or column.null_count else None
+    if missing is not None and len(column) and missing.true_count:
         row = first + int(np.argmax(missing.to_numpy(zero_copy_only=False)))
         raise DataError(
             f"{source}: row {row} has no label in column {name!r}. Give it one, or choose missing='drop' to leave such "

@@ -15,10 +15,6 @@ FINE, UNUSUAL = range(2)
 _QUOTE = 34
 
 
-TILE_ROWS = 64
-"""Numbers are put together so many lines at a time, in the cache, and then written column by column."""
-
-
 @njit(nogil=True, error_model="numpy", cache=True)
 def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def] # pragma: no cover
     """Parse whole lines into columns; stop at the first that is unusual.
@@ -29,69 +25,61 @@ def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def
     """
     begin, one = uint64(text.ctypes.data), uint64(1)
     at, end = begin, begin + uint64(text.size)
-    tile = np.empty((TILE_ROWS, numbers.shape[0]))
-    rows = written = 0
-    state = FINE
+    rows = 0
     while at < end:
         if byte(at) == NEWLINE or (byte(at) == RETURN and at + one < end and byte(at + one) == NEWLINE):
             at += one if byte(at) == NEWLINE else one + one
             continue
-        at = _line(at, begin, end, delimiter, runs, tile, rows - written, words, rows)
-        if at == uint64(0):
-            state = UNUSUAL
-            break
+        for run in range(len(runs)):
+            kind, first, stop = runs[run]
+            if kind == NUMBER:
+                at = _numbers(at, begin, end, delimiter, uint64(first), uint64(stop), numbers, uint64(rows))
+            else:
+                start, at = at, _end_of_word(at, end, delimiter)
+                if kind == WORD and at != uint64(0):
+                    returned = run == len(runs) - 1 and at > start and byte(at - one) == RETURN
+                    words[first, rows, 0] = start - begin
+                    words[first, rows, 1] = at - begin - uint64(returned)
+            if run < len(runs) - 1 and at != uint64(0):
+                at = at + one if at < end and byte(at) == delimiter else uint64(0)
+            if at == uint64(0):
+                return rows, UNUSUAL
+        if at < end and byte(at) == RETURN:
+            at += one
+        if at >= end or byte(at) != NEWLINE:
+            return rows, UNUSUAL
+        at += one
         rows += 1
-        if rows - written == TILE_ROWS:
-            _write(tile, numbers, written, rows)
-            written = rows
-    _write(tile, numbers, written, rows)
-    return rows, state
+    return rows, FINE
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
-def _line(at, begin, end, delimiter, runs, tile, line, words, row):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Parse one line; returns the address behind it, or 0 if it is unusual."""
-    one, last = uint64(1), runs.shape[0] - 1
-    for run in range(runs.shape[0]):
-        kind, first, stop = runs[run]
-        if kind == NUMBER:
-            for place in range(first, stop):
-                start = at
-                value, at, certain = number(start, end)
-                if at == start:
-                    value = np.nan
-                elif not certain:
-                    return uint64(0)
-                tile[line, place] = value
-                if place < stop - 1:
-                    if at >= end or byte(at) != delimiter:
-                        return uint64(0)
-                    at += one
-        else:
-            start = at
-            while at < end and byte(at) != delimiter and byte(at) != NEWLINE:
-                alone = byte(at) == RETURN and (at + one >= end or byte(at + one) != NEWLINE)  # ends a line elsewhere
-                if byte(at) == _QUOTE or alone:
-                    return uint64(0)
-                at += one
-            if kind == WORD:
-                returned = run == last and at > start and byte(at - one) == RETURN
-                words[first, row, 0] = start - begin
-                words[first, row, 1] = at - begin - uint64(returned)
-        if run < last:
+@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+def _numbers(at, begin, end, delimiter, first, stop, numbers, row):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Parse a run of numbers; returns the address behind it, or 0 if one is unusual."""
+    for place in range(first, stop):
+        start = at
+        value, at, certain = number(start, begin, end)
+        if at == start:
+            value = np.nan
+        elif not certain:
+            return uint64(0)
+        numbers[place, row] = value
+        if place < stop - uint64(1):
             if at >= end or byte(at) != delimiter:
                 return uint64(0)
-            at += one
-    if at < end and byte(at) == RETURN:
-        at += one
-    return at + one if at < end and byte(at) == NEWLINE else uint64(0)
+            at += uint64(1)
+    return at
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def _write(tile, numbers, first, last):  # type: ignore[no-untyped-def] # pragma: no cover
-    for column in range(numbers.shape[0]):
-        for line in range(last - first):
-            numbers[column, first + line] = tile[line, column]
+def _end_of_word(at, end, delimiter):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The address behind a word; 0 if there is a quotation mark in it, or a return that ends a line elsewhere."""
+    while at < end and byte(at) != delimiter and byte(at) != NEWLINE:
+        alone = byte(at) == RETURN and (at + uint64(1) >= end or byte(at + uint64(1)) != NEWLINE)
+        if byte(at) == _QUOTE or alone:
+            return uint64(0)
+        at += uint64(1)
+    return at
 
 
 @njit(nogil=True, error_model="numpy", cache=True)

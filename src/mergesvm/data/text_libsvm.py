@@ -34,7 +34,7 @@ def _end_of_line(text, at):  # type: ignore[no-untyped-def] # pragma: no cover
 @njit(nogil=True, error_model="numpy", cache=True)
 def _number(text, at):  # type: ignore[no-untyped-def] # pragma: no cover
     begin = uint64(text.ctypes.data)
-    value, end, certain = number(begin + uint64(at), begin + uint64(text.size))
+    value, end, certain = number(begin + uint64(at), begin, begin + uint64(text.size))
     return value, np.int64(end - begin), certain
 
 

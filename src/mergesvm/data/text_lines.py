@@ -15,6 +15,11 @@ CHUNK_BYTES = 2**23
 LONGEST_LINE = 2**25
 """No line has more bytes than this."""
 
+STEP_BYTES = 2**14
+"""The end of the last line is looked for so many bytes at a time."""
+
+NEWLINE = 10
+
 
 def whole_lines(stream: Any, held: int = 1) -> Iterator[NDArray[np.uint8]]:
     r"""The bytes of a stream in stretches that end with a line; the last is given its end if it has none.
@@ -25,26 +30,36 @@ def whole_lines(stream: Any, held: int = 1) -> Iterator[NDArray[np.uint8]]:
     >>> [text.tobytes() for text in whole_lines(io.BytesIO(b"one and two"))]
     [b'one and two\n']
     """
-    buffers = [bytearray(CHUNK_BYTES) for _ in range(held)]
+    buffers = [np.empty(CHUNK_BYTES, dtype=np.uint8) for _ in range(held)]
     turn = left = 0
-    while count := stream.readinto(memoryview(buffers[turn])[left : len(buffers[turn]) - 1]):
+    while count := stream.readinto(buffers[turn][left:-1].data):
         buffer, filled = buffers[turn], left + count
-        cut = buffer.rfind(b"\n", left, filled) + 1
+        cut = _behind_last_line(buffer, left, filled)
         if cut:
-            yield np.frombuffer(buffer, dtype=np.uint8, count=cut)
+            yield buffer[:cut]
             turn, left = (turn + 1) % held, filled - cut
             if len(buffers[turn]) < len(buffer):
-                buffers[turn] = bytearray(len(buffer))
+                buffers[turn] = np.empty(len(buffer), dtype=np.uint8)
             buffers[turn][:left] = buffer[cut:filled]
             continue
         left = filled
         if left > LONGEST_LINE:
             raise ValueError(f"a line is longer than {LONGEST_LINE:,} bytes")
         if left > len(buffer) // 2:
-            buffers[turn] = buffer + bytearray(len(buffer))
+            buffers[turn] = np.concatenate([buffer, np.empty(len(buffer), dtype=np.uint8)])
     if left:
-        buffers[turn][left : left + 1] = b"\n"
-        yield np.frombuffer(buffers[turn], dtype=np.uint8, count=left + 1)
+        buffers[turn][left] = NEWLINE
+        yield buffers[turn][: left + 1]
+
+
+def _behind_last_line(buffer: NDArray[np.uint8], start: int, stop: int) -> int:
+    """The place behind the last line that ends within a range; 0 if none does."""
+    for high in range(stop, start, -STEP_BYTES):
+        low = max(start, high - STEP_BYTES)
+        ends = np.flatnonzero(buffer[low:high] == NEWLINE)
+        if len(ends):
+            return low + int(ends[-1]) + 1
+    return 0
 
 
 class LineRange(io.RawIOBase):

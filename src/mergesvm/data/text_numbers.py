@@ -12,7 +12,17 @@ from numba import njit, types, uint64
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from mergesvm.data.text_words import TENS, byte, digits_ahead, high_product, number_ahead, word, zeros_ahead
+from mergesvm.data.text_words import (
+    BEFORE,
+    DIGITS,
+    WINDOW,
+    byte,
+    digits_and_points,
+    digits_before,
+    high_product,
+    zeros_ahead,
+    zeros_behind,
+)
 
 SPACE, TAB, RETURN, NEWLINE, HASH, COLON = 32, 9, 13, 10, 35, 58
 _PLUS, _MINUS, _POINT, _LETTER_E, _CAPITAL_E, DIGIT_0, DIGIT_9 = 43, 45, 46, 101, 69, 48, 57
@@ -21,9 +31,6 @@ _LOWEST, _HIGHEST = -342, 308
 """Powers of ten outside of these make every number of 19 digits zero or infinite."""
 
 _ONES = 0xFFFFFFFFFFFFFFFF
-
-_REACH = 34
-"""So many bytes of text are looked at from where a number of the commonest kind begins."""
 
 
 def _powers_of_five() -> NDArray[np.uint64]:
@@ -97,9 +104,9 @@ def _value(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
 
 
 @njit(nogil=True, error_model="numpy", cache=True, inline="always")
-def number(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The number that begins at an address, the address behind it, and whether both are certain."""
-    if at + uint64(_REACH) <= stop:
+def number(at, begin, stop):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The number that begins at an address of a text, the address behind it, and whether both are certain."""
+    if at >= begin + uint64(BEFORE + DIGITS) and at + uint64(WINDOW) < stop:
         value, end, certain = _common(at)
         if certain:
             return value, end, True
@@ -108,41 +115,29 @@ def number(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @njit(nogil=True, error_model="numpy", cache=True, inline="always")
 def _common(at):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The same for the commonest kind, of up to 7 digits before the point and 24 behind it, without a loop.
+    """The same for the commonest kind, of up to 19 digits and no exponent, without a loop.
 
     Numbers differ in sign and length from one to the next, so that branches on these would be guessed wrongly half of
-    the time. One digit before the point is guessed, because where the number goes on need not be waited for then.
+    the time. Where the number ends is known first, so that the next one need not wait for the value of this one.
     """
-    first = word(at)
-    negative = first & uint64(255) == uint64(_MINUS ^ DIGIT_0)
-    at += uint64(negative)
-    first >>= uint64(negative) << uint64(3)
-    digits, before, usual = first & uint64(255), uint64(1), True
-    if digits < uint64(10) and (first >> uint64(8)) & uint64(255) == uint64(_POINT ^ DIGIT_0):
-        at += uint64(2)
-    else:
-        before = min(digits_ahead(first), uint64(7))  # a word without its sign has no more
-        digits = number_ahead(first, before)
-        at += before
-        usual = before > uint64(0) and byte(at) ^ DIGIT_0 > 9
-        at += uint64(byte(at) == _POINT)
-    second, third = word(at), word(at + uint64(8))
-    behind = digits_ahead(second)
-    more = digits_ahead(third) & (uint64(0) - (behind >> uint64(3)))  # none, unless the word before is full of them
-    digits = digits * TENS[behind] + number_ahead(second, behind)
-    digits = digits * TENS[more] + number_ahead(third, more)
-    behind += more
-    if behind == uint64(16):
-        fourth = word(at + uint64(16))
-        more = digits_ahead(fourth)
-        digits = digits * TENS[more] + number_ahead(fourth, more)
-        behind += more
-    at += behind
-    certain = usual and before + behind <= uint64(19) and byte(at) | 32 != _LETTER_E
+    digit, point = digits_and_points(at)
+    sign = uint64(byte(at) == _MINUS)
+    length = zeros_behind(~(digit | point | sign))  # where there are no more of them; at most the window
+    end, point = at + length, point & ((uint64(1) << length) - uint64(1))
+    plain = point & (point - uint64(1)) == uint64(0) and length < uint64(WINDOW)
+    behind = length - uint64(1) - zeros_behind(point) if point else uint64(WINDOW)
+    count = length - sign - uint64(point != uint64(0))
+    digits = digits_before(end, behind, count)
+    if count > uint64(DIGITS):
+        passed = uint64(behind < uint64(DIGITS))  # whether the point is among the last digits
+        rest = uint64(WINDOW) if passed else behind - uint64(DIGITS)
+        digits += digits_before(end - uint64(DIGITS) - passed, rest, count - uint64(DIGITS)) * uint64(10**DIGITS)
+    behind &= uint64(WINDOW - 1)
+    certain = plain and uint64(0) < count <= uint64(19) and byte(end) | 32 != _LETTER_E
     value = np.float64(np.int64(digits)) / _TENS[min(behind, uint64(22))]
     if certain and digits >> uint64(53):
         value, certain = _value(digits, -np.int64(behind))
-    return -value if negative else value, at, certain
+    return -value if sign else value, end, certain
 
 
 @njit(nogil=True, error_model="numpy", cache=True)

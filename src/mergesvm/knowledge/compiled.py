@@ -274,10 +274,14 @@ def stage_depth(width: int) -> int:
 
 def compile_all() -> None:
     """Call every kernel once, with the types in which it is called most, so that none has to be compiled later."""
-    nothing, one, codes = np.empty(0), np.zeros((1, PADDING)), np.zeros(1, dtype=np.intp)
+    nothing, codes = np.empty(0), np.zeros(1, dtype=np.intp)
     stage = np.zeros((1, PADDING, 32)), np.zeros((1, 32)), np.zeros(1, dtype=np.intp)
     sums = np.zeros((1, PADDING, PADDING)), np.zeros((1, PADDING))
-    add_rows(one, codes, nothing, np.zeros(PADDING), *stage, *sums)
+    for dtype in ("f8", "f4"):
+        strip = np.zeros((PADDING, 3), dtype=dtype).T
+        # Rows of arrays, and columns of files: of a whole batch, or a stretch of it that is looked at where it lies.
+        for rows in (strip.copy(order="C"), strip, strip[:2]):
+            add_rows(rows, np.zeros(len(rows), dtype=np.intp), nothing, np.zeros(PADDING), *stage, *sums)
     finish(*stage, *sums)
     starts, columns = np.array([0, 1], dtype=np.int32), np.zeros(1, dtype=np.int32)
     scatter_rows(starts, columns, np.ones(1), np.zeros(1, dtype=np.int8), nothing, np.zeros((1, 1)), np.zeros((1, 1)))

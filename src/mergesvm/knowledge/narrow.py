@@ -57,7 +57,9 @@ def narrow_sums(
 
     parts = engine.map(part, list(spans(rows, -(-rows // threads))))
     totals, grams = added(parts)
-    return totals[:, :width].copy(), [mirror(gram[:width, :width].copy()) for gram in grams]
+    for gram in grams:
+        kernels.mirror(gram)
+    return totals[:, :width].copy(), [gram[:width, :width].copy() for gram in grams]
 
 
 def added(
