@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,13 @@ class ColumnRows(Rows):
     @cached_property
     def _step(self) -> int | None:
         """By how many bytes one column lies behind the other, where that is the same for all: lines of one matrix."""
-        places = np.array([column.ctypes.data for column in self.columns])
-        steps = np.unique(np.diff(places))
-        alike = all(column.dtype == self.dtype and column.flags.c_contiguous for column in self.columns)
-        return int(steps[0]) if alike and len(steps) == 1 and steps[0] > 0 else None
+        first = self.columns[0]
+        if any(column.dtype != self.dtype or column.strides != first.strides for column in self.columns):
+            return None
+        places = [column.__array_interface__["data"][0] for column in self.columns]
+        steps = {there - here for here, there in pairwise(places)}
+        step = steps.pop() if len(steps) == 1 else 0
+        return step if step > 0 and first.strides == (self.dtype.itemsize,) else None
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
         """Row, column and value of the first NaN or infinity."""

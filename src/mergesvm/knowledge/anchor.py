@@ -47,7 +47,7 @@ def choose_anchor(batch: Batch, preferred: NDArray[np.float64] | None = None) ->
         return preferred
     whole = pilot.dtype.kind in "biu"
     with np.errstate(all="ignore"):  # what is not finite is found, and named, when it is summed
-        pilot = pilot.astype(np.float64)
+        pilot = pilot.astype(np.float64, copy=False)
         mean = pilot.mean(axis=0)
         away = np.abs(mean - preferred) > WORTHWHILE * pilot.std(axis=0)
     anchor: NDArray[np.float64] = np.where(away & np.isfinite(mean), np.rint(mean) if whole else mean, preferred)
