@@ -325,6 +325,9 @@ def test_what_cannot_be_answered_is_said():
             operating_point(given, recall=0.9)
     with pytest.raises(errors.ParameterError, match="give one beside the knowledge"):
         operating_point(knowledge, recall=0.9)
+    folds = ms.learn([[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"], folds=[0, 1, 0, 1])
+    with pytest.raises(errors.ParameterError, match=r"give folds\.total"):
+        operating_point(folds, model, recall=0.9)
     with pytest.raises(errors.ParameterError, match="leave model out"):
         operating_point([(model, knowledge)], model, recall=0.9)
 

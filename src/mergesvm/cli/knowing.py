@@ -73,6 +73,8 @@ def learn_command(
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Learn from files in one pass, however large they are, and write a small file of knowledge."""
+    if pooled and folds is not None:
+        raise ParameterError("--folds needs the sums of every class, and --pooled keeps none. Leave one of them out.")
     with running(engine, workers, address, local) as place:
         talk = Talk(quiet or not place.speaks, as_json and place.speaks)
         place.once(lambda: check_output(output, force))

@@ -90,6 +90,8 @@ def as_class_weight(text: str | None, classes: Sequence[Label]) -> str | Mapping
 
     >>> as_class_weight("balanced", ["no", "yes"]), as_class_weight("no=1,yes=2.5", ["no", "yes"])
     ('balanced', {'no': 1.0, 'yes': 2.5})
+    >>> as_class_weight("red, round=3,other=1", ["other", "red, round"])
+    {'red, round': 3.0, 'other': 1.0}
     """
     if text is None or text == "none":
         return None
@@ -97,14 +99,20 @@ def as_class_weight(text: str | None, classes: Sequence[Label]) -> str | Mapping
         return text
     known = {str(label): label for label in classes}
     weights: dict[Label, float] = {}
-    for part in text.split(","):
-        name, _, weight = part.rpartition("=")
-        if name not in known:
-            raise ParameterError(f"There is no class {name!r} to weigh. Classes are: {', '.join(known)}.")
+    rest = text
+    while rest:
+        # The longest that fits: there may be commas and equals signs within the name of a class.
+        name = max((each for each in known if rest.startswith(f"{each}=")), key=len, default=None)
+        if name is None:
+            stranger = rest.split(",")[0].rpartition("=")[0]
+            raise ParameterError(f"There is no class {stranger!r} to weigh. Classes are: {', '.join(known)}.")
+        weight, comma, rest = rest[len(name) + 1 :].partition(",")
         try:
             weights[known[name]] = float(weight)
         except ValueError:
             raise ParameterError(f"The weight of class {name!r} has to be a number, not {weight!r}.") from None
+        if comma and not rest:
+            raise ParameterError(f"Class weights are class=weight,class=weight, and {text!r} ends with a comma.")
     return weights
 
 

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 CHUNK_BYTES = 2**23
 """Text is read so many bytes at a time."""
 
+FIRST_BYTES = 2**19
+"""The first time fewer, and then twice as many each time, so that whoever waits for lines has some soon."""
+
 LONGEST_LINE = 2**25
 """No line has more bytes than this."""
 
@@ -32,8 +35,10 @@ def whole_lines(stream: Any, held: int = 1) -> Iterator[NDArray[np.uint8]]:
     """
     buffers = [np.empty(CHUNK_BYTES, dtype=np.uint8) for _ in range(held)]
     turn = left = 0
-    while count := stream.readinto(buffers[turn][left:-1].data):
+    reach = FIRST_BYTES
+    while count := stream.readinto(buffers[turn][left : min(left + reach, len(buffers[turn]) - 1)].data):
         buffer, filled = buffers[turn], left + count
+        reach = min(2 * reach, LONGEST_LINE)
         cut = _behind_last_line(buffer, left, filled)
         if cut:
             yield buffer[:cut]

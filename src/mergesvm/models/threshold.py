@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
-from mergesvm.knowledge import Knowledge
+from mergesvm.knowledge import Folds, Knowledge
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.score_normals import ScoreNormals
 
@@ -170,6 +170,11 @@ def _prepared(
         if model is None:
             raise ParameterError("An operating point is that of a model: give one beside the knowledge, or pairs.")
         normals = ScoreNormals.of([(model, knowledge)])
+    elif isinstance(knowledge, Folds):
+        raise ParameterError(
+            "Folds are not one knowledge: give folds.total beside a model of all rows, or pairs of a model and the "
+            "knowledge of the fold that it has not seen."
+        )
     else:
         if model is not None:
             raise ParameterError("Pairs have models of their own: leave model out.")
