@@ -26,8 +26,10 @@ def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def
     begin, one = uint64(text.ctypes.data), uint64(1)
     at, end = begin, begin + uint64(text.size)
     rows = 0
+    if at < end and byte(end - one) != NEWLINE:  # nothing below looks whether the text goes on within a line
+        return rows, UNUSUAL
     while at < end:
-        if byte(at) == NEWLINE or (byte(at) == RETURN and at + one < end and byte(at + one) == NEWLINE):
+        if byte(at) == NEWLINE or (byte(at) == RETURN and byte(at + one) == NEWLINE):
             at += one if byte(at) == NEWLINE else one + one
             continue
         for run in range(len(runs)):
@@ -35,18 +37,18 @@ def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def
             if kind == NUMBER:
                 at = _numbers(at, begin, end, delimiter, uint64(first), uint64(stop), numbers, uint64(rows))
             else:
-                start, at = at, _end_of_word(at, end, delimiter)
+                start, at = at, _end_of_word(at, delimiter)
                 if kind == WORD and at != uint64(0):
                     returned = run == len(runs) - 1 and at > start and byte(at - one) == RETURN
                     words[first, rows, 0] = start - begin
                     words[first, rows, 1] = at - begin - uint64(returned)
             if run < len(runs) - 1 and at != uint64(0):
-                at = at + one if at < end and byte(at) == delimiter else uint64(0)
+                at = at + one if byte(at) == delimiter else uint64(0)
             if at == uint64(0):
                 return rows, UNUSUAL
-        if at < end and byte(at) == RETURN:
+        if byte(at) == RETURN:
             at += one
-        if at >= end or byte(at) != NEWLINE:
+        if byte(at) != NEWLINE:
             return rows, UNUSUAL
         at += one
         rows += 1
@@ -56,27 +58,29 @@ def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def
 @njit(nogil=True, error_model="numpy", cache=True, inline="always")
 def _numbers(at, begin, end, delimiter, first, stop, numbers, row):  # type: ignore[no-untyped-def] # pragma: no cover
     """Parse a run of numbers; returns the address behind it, or 0 if one is unusual."""
-    for place in range(first, stop):
+    place = first
+    while True:
         start = at
         value, at, certain = number(start, begin, end)
         if at == start:
             value = np.nan
         elif not certain:
             return uint64(0)
+        next_byte = byte(at)
         numbers[place, row] = value
-        if place < stop - uint64(1):
-            if at >= end or byte(at) != delimiter:
-                return uint64(0)
-            at += uint64(1)
-    return at
+        place += uint64(1)
+        if place == stop:
+            return at
+        if next_byte != delimiter:
+            return uint64(0)
+        at += uint64(1)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def _end_of_word(at, end, delimiter):  # type: ignore[no-untyped-def] # pragma: no cover
+def _end_of_word(at, delimiter):  # type: ignore[no-untyped-def] # pragma: no cover
     """The address behind a word; 0 if there is a quotation mark in it, or a return that ends a line elsewhere."""
-    while at < end and byte(at) != delimiter and byte(at) != NEWLINE:
-        alone = byte(at) == RETURN and (at + uint64(1) >= end or byte(at + uint64(1)) != NEWLINE)
-        if byte(at) == _QUOTE or alone:
+    while byte(at) != delimiter and byte(at) != NEWLINE:
+        if byte(at) == _QUOTE or (byte(at) == RETURN and byte(at + uint64(1)) != NEWLINE):
             return uint64(0)
         at += uint64(1)
     return at

@@ -32,6 +32,9 @@ _LOWEST, _HIGHEST = -342, 308
 
 _ONES = 0xFFFFFFFFFFFFFFFF
 
+MARGIN = BEFORE + DIGITS + WINDOW
+"""So many bytes of a text are around the places at which a number may begin to be read as a vector."""
+
 
 def _powers_of_five() -> NDArray[np.uint64]:
     """The first 128 bits of each power of five, as two words; those of negative powers are rounded up."""
@@ -106,7 +109,9 @@ def _value(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
 @njit(nogil=True, error_model="numpy", cache=True, inline="always")
 def number(at, begin, stop):  # type: ignore[no-untyped-def] # pragma: no cover
     """The number that begins at an address of a text, the address behind it, and whether both are certain."""
-    if at >= begin + uint64(BEFORE + DIGITS) and at + uint64(WINDOW) < stop:
+    # One comparison for both ends: what lies before the first place is very far behind it. A short text has no room.
+    room = stop - begin - uint64(MARGIN) if stop - begin > uint64(MARGIN) else uint64(0)
+    if at - begin - uint64(BEFORE + DIGITS) < room:
         value, end, certain = _common(at)
         if certain:
             return value, end, True
