@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 
 import numpy as np
 import pyarrow as pa
 
-from mergesvm.data.columns import ColumnRows
 from mergesvm.data.recycled import MOST_PIECES, Recycled
 
 
@@ -57,23 +57,14 @@ def test_arrays_may_come_to_their_end_in_any_thread_and_by_the_collector_of_garb
     assert len(recycled._pieces) <= MOST_PIECES
 
 
-def test_columns_of_one_matrix_are_looked_at_where_they_lie_and_others_are_copied():
-    matrix = np.arange(60.0).reshape(5, 12)
-    apart = [column.copy() for column in matrix]
-    mixed = [*matrix[:3], matrix[3].astype(np.float32)]
-    backwards, skipping = list(matrix[::-1]), [*matrix[:2], *matrix[3:]]
-    for columns in (
-        list(matrix),
-        list(matrix[::2]),
-        apart,
-        mixed,
-        backwards,
-        skipping,
-        [matrix[0]],
-        list(matrix[:, ::2]),
-    ):
-        rows = ColumnRows(columns)
-        np.testing.assert_array_equal(rows.strip(2, 6), np.stack(columns, axis=1)[2:6])
-        np.testing.assert_array_equal(rows.strip(2, 6), rows.block(2, 6))
-    assert np.shares_memory(ColumnRows(list(matrix)).strip(2, 6), matrix)
-    assert not np.shares_memory(ColumnRows(backwards).strip(2, 6), matrix)
+def test_nothing_is_kept_for_who_is_gone():
+    recycled = Recycled()
+    array = recycled.empty((10, 100))
+    recycled.empty((10, 100))  # comes to its end at once, and is kept
+    kept = weakref.ref(recycled._pieces[0])
+    held = array[:1]
+    del recycled, array
+    gc.collect()
+    assert kept() is None
+    held[:] = 1.0
+    del held

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
-from pyarrow import fs
+from pyarrow import feather, fs
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
@@ -748,3 +749,49 @@ def test_files_of_other_widths_of_tables_without_names_fit_a_model_of_arrays(tmp
     np.testing.assert_array_equal(np.concatenate([model.predict(part) for part in rows]), model.predict(X))
     with pytest.raises(ms.errors.DataError, match="has 5 features, but 4 are expected"):
         list(ms.scan(path, like=model))
+
+
+# What comes first tells the types
+
+
+def test_lines_may_be_longer_than_what_tells_the_types(tmp_path, monkeypatch):
+    monkeypatch.setattr("mergesvm.data.read_csv.TYPES_BYTES", 1000)
+    note = "n" * 2_500
+    path = write(tmp_path / "x.csv", f"y,a,note\n0,1.5,{note}\n1,2.5,{note}\n0,3,s\n1,5,s\n")
+    (part,) = ms.scan(path, "y", features=["a"])
+    np.testing.assert_array_equal(part.rows.block(0, 4), [[1.5], [2.5], [3], [5]])
+
+
+def test_labels_and_kept_columns_are_looked_at_for_longer(tmp_path, monkeypatch):
+    monkeypatch.setattr("mergesvm.data.read_csv.TYPES_BYTES", 1000)
+    lines = [f"{row},{row % 2},{row}" for row in range(400)] + ["7,other,word"]
+    path = write(tmp_path / "x.csv", "\n".join(["a,y,id", *lines, ""]))
+    (part,) = ms.scan(path, "y", keep=["id"])
+    assert set(part.labels.values) == {"0", "1", "other"}
+    assert part.table["id"][400].as_py() == "word"
+    text = "\n".join(["a,y", *(f"{row},{row % 2}" for row in range(400)), "word,1", ""])
+    with pytest.raises(ms.errors.MalformedFileError, match="line 402"):
+        ms.learn(ms.scan(write(tmp_path / "z.csv", text), "y"))
+
+
+def test_a_scan_of_text_does_not_hold_the_text(tmp_path):
+    path = write(tmp_path / "x.csv", "a,y\n" + "1.25,0\n2.5,1\n" * 50_000)
+    scan = ms.scan(path, "y")
+    assert sum(part.rows.n_rows for part in scan) == 100_000
+    assert len(pickle.dumps(scan)) < 20_000
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather", "csv"])
+def test_slices_cannot_be_written_into(kind, tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": [0, 1]})
+    path = tmp_path / f"x.{kind}"
+    {"parquet": frame.to_parquet, "feather": frame.to_feather}.get(kind, lambda p: frame.to_csv(p, index=False))(path)
+    (part,) = ms.scan(path, "y")
+    assert not any(array.flags.writeable for array in (*part.rows.columns, part.labels))
+
+
+def test_a_missing_label_within_a_dictionary_is_told_with_its_cure(tmp_path):
+    labels = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["no", None]))
+    feather.write_feather(pa.table({"a": [1.0, 2.0, 3.0], "y": labels}), tmp_path / "x.feather")
+    with pytest.raises(ms.errors.DataError, match=r"row 1 has no label.*missing='drop'"):
+        ms.learn(ms.scan(tmp_path / "x.feather", "y"))

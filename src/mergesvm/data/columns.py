@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from mergesvm.data.rows import Rows
@@ -41,8 +40,7 @@ class ColumnRows(Rows):
     def strip(self, start: int, stop: int) -> NDArray[Any]:
         """The same rows, column by column in memory: as they lie there, or else copied whole, which is still fast."""
         if self._step is not None:
-            first = self.columns[0][start:stop]
-            return as_strided(first, (stop - start, self.width), (self.dtype.itemsize, self._step))
+            return np.asarray(_Lines(self.columns, start, stop, self._step))
         strip = np.empty((self.width, stop - start), dtype=self.dtype)
         with np.errstate(all="ignore"):
             for index, column in enumerate(self.columns):
@@ -52,13 +50,12 @@ class ColumnRows(Rows):
     @cached_property
     def _step(self) -> int | None:
         """By how many bytes one column lies behind the other, where that is the same for all: lines of one matrix."""
-        first = self.columns[0]
-        if any(column.dtype != self.dtype or column.strides != first.strides for column in self.columns):
+        dense = (self.dtype.itemsize,)
+        if any(column.dtype != self.dtype or column.strides != dense for column in self.columns):
             return None
-        places = [column.__array_interface__["data"][0] for column in self.columns]
-        steps = {there - here for here, there in pairwise(places)}
+        steps = {there - here for here, there in pairwise(map(_place, self.columns))}
         step = steps.pop() if len(steps) == 1 else 0
-        return step if step > 0 and first.strides == (self.dtype.itemsize,) else None
+        return step if step > 0 else None
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
         """Row, column and value of the first NaN or infinity."""
@@ -69,3 +66,23 @@ class ColumnRows(Rows):
                 row = int(np.argmin(np.isfinite(part)))
                 found.append((start + row, index, float(part[row])))
         return min(found, default=None)
+
+
+class _Lines:
+    """Some rows of columns that lie at equal distances, as an array that keeps all of the columns, to be read only."""
+
+    def __init__(self, columns: list[NDArray[Any]], start: int, stop: int, step: int) -> None:
+        self.columns, kind = columns, columns[0].dtype
+        self.__array_interface__ = {
+            "data": (_place(columns[0]) + start * kind.itemsize, True),
+            "shape": (stop - start, len(columns)),
+            "strides": (kind.itemsize, step),
+            "typestr": kind.str,
+            "version": 3,
+        }
+
+
+def _place(column: NDArray[Any]) -> int:
+    """The address of an array."""
+    address: int = column.__array_interface__["data"][0]
+    return address

@@ -72,9 +72,10 @@ class _Layout:
         self.types, self.numeric, self.words = types, numeric, words
         self.plain = len(numeric) + len(words) == len(types) and len(set(names)) == len(names)
         place = {name: index for group in (numeric, words) for index, name in enumerate(group)}
+        kinds = dict.fromkeys(numeric, text_csv.NUMBER) | dict.fromkeys(words, text_csv.WORD)
         runs: list[tuple[int, int, int]] = []
         for name in names:
-            kind = text_csv.NUMBER if name in numeric else text_csv.WORD if name in words else text_csv.SKIPPED
+            kind = kinds.get(name, text_csv.SKIPPED)
             at = place.get(name, 0)
             if kind == text_csv.NUMBER and runs and runs[-1][0] == kind:  # places ascend with the columns
                 runs[-1] = kind, runs[-1][1], at + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ BLOCK_BYTES = 2**22
 """Text is parsed so many bytes at a time; no line may be longer."""
 
 TYPES_BYTES = 2**20
-"""The beginning of a file that tells the types of its columns; of lines that are longer, a block."""
+"""So much text tells the types of features; a block, where a line is longer."""
 
 LARGE_BYTES = 2**23
 """From this size on the compiled parser pays for being loaded."""
@@ -36,7 +37,7 @@ class CSVReader(TableReader, TextReader):
     compressions = (".gz", ".zst", ".bz2")
 
     _schema: Any = None  # found once for all parts
-    _found: tuple[bytes, Any] = b"", None  # for this beginning
+    _found: tuple[bytes, Any] = b"", None  # for a beginning with this digest
 
     @property
     def _delimiter(self) -> str:
@@ -96,14 +97,29 @@ class CSVReader(TableReader, TextReader):
         """Names of the columns, and their types as far as the first block tells."""
         if self._schema is not None:
             return self._schema
-        # It is asked for several times a scan, and the beginning is all that it depends on.
+        # It is asked for several times a scan, and the first block is all that it depends on.
         with self.text() as (text, _):
-            start = text.read(BLOCK_BYTES)
-        if start != self._found[0]:
-            short = b"\n" in start[:TYPES_BYTES]
-            with self.text() as (text, _):
-                self._found = start, self._open(text, block=min(TYPES_BYTES, BLOCK_BYTES) if short else None).schema
+            digest = sha256(text.read(BLOCK_BYTES)).digest()
+        if digest != self._found[0]:
+            self._found = digest, self._look()
         return self._found[1]
+
+    def _look(self) -> Any:
+        """The types of columns by what comes first: of the label, and of what is kept, by a whole block."""
+        small = min(TYPES_BYTES, BLOCK_BYTES)
+        try:
+            with self.text() as (text, _):
+                schema = self._open(text, block=small).schema
+        except pa.ArrowInvalid:
+            small = BLOCK_BYTES  # a line may be longer; and if something else is wrong, it is so here, too
+            with self.text() as (text, _):
+                schema = self._open(text).schema
+        telling = [name for name in dict.fromkeys((self.terms.label, *self.terms.keep)) if name in schema.names]
+        if small < BLOCK_BYTES and telling and len(set(schema.names)) == len(schema.names):
+            with self.text() as (text, _):
+                for field in self._open(text, include_columns=telling).schema:
+                    schema = schema.set(schema.get_field_index(field.name), field)
+        return schema
 
     def slices(self, layout: Layout, rows: int) -> Iterator[Slice]:
         """The rows of the file, or of a part of it."""

@@ -48,5 +48,12 @@ class Recycled:
             piece = np.empty(1 + int(size * (1 + SPARE)))
         # Over its memory, so that views refer to this array, and not to the piece behind it.
         array = np.frombuffer(piece.data, count=size)
-        weakref.finalize(array, self._pieces.append, piece).atexit = False
+        weakref.finalize(array, _give_back, weakref.ref(self), piece).atexit = False
         return array.reshape(shape)
+
+
+def _give_back(owner: weakref.ref[Recycled], piece: NDArray[np.float64]) -> None:
+    """Give memory back to where it came from, if that is still there."""
+    recycled = owner()
+    if recycled is not None:
+        recycled._pieces.append(piece)

@@ -152,7 +152,9 @@ def numbers(array: Any, column: str, source: str, first: int) -> NDArray[Any]:
         array = array.cast(pa.float64(), safe=False)
     elif isinstance(array, pa.Array) and len(array):
         # Without asking Arrow, which lets go of Python's lock for each column, and waits for it when others work.
-        kind = np.dtype(array.type.to_pandas_dtype())
-        return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
+        dtype = np.dtype(array.type.to_pandas_dtype())
+        plain = np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
+        plain.flags.writeable = False
+        return plain
     values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return values

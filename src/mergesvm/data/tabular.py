@@ -196,7 +196,11 @@ def _labels(column: Any, name: str, source: str, first: int) -> Any:
             f"{source}: the label column {name!r} is of type {column.type}. Labels are text, whole numbers or booleans."
         )
     floating = pa.types.is_floating(column.type)
-    missing = column.is_null(nan_is_null=floating) if floating or column.null_count else None
+    # Whole numbers need not be looked at: they count what is missing.
+    if column.null_count or floating or not pa.types.is_integer(column.type):
+        missing = column.is_null(nan_is_null=floating)
+    else:
+        missing = None
     if missing is not None and len(column) and missing.true_count:
         row = first + int(np.argmax(missing.to_numpy(zero_copy_only=False)))
         raise DataError(

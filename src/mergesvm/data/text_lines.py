@@ -38,7 +38,7 @@ def whole_lines(stream: Any, held: int = 1) -> Iterator[NDArray[np.uint8]]:
     reach = FIRST_BYTES
     while count := stream.readinto(buffers[turn][left : min(left + reach, len(buffers[turn]) - 1)].data):
         buffer, filled = buffers[turn], left + count
-        reach = min(2 * reach, LONGEST_LINE)
+        reach = min(2 * reach, CHUNK_BYTES)
         cut = _behind_last_line(buffer, left, filled)
         if cut:
             yield buffer[:cut]

@@ -32,7 +32,7 @@ _LOWEST, _HIGHEST = -342, 308
 
 _ONES = 0xFFFFFFFFFFFFFFFF
 
-MARGIN = BEFORE + DIGITS + WINDOW
+MARGIN = BEFORE + WINDOW
 """So many bytes of a text are around the places at which a number may begin to be read as a vector."""
 
 
@@ -111,7 +111,7 @@ def number(at, begin, stop):  # type: ignore[no-untyped-def] # pragma: no cover
     """The number that begins at an address of a text, the address behind it, and whether both are certain."""
     # One comparison for both ends: what lies before the first place is very far behind it. A short text has no room.
     room = stop - begin - uint64(MARGIN) if stop - begin > uint64(MARGIN) else uint64(0)
-    if at - begin - uint64(BEFORE + DIGITS) < room:
+    if at - begin - uint64(BEFORE) < room:
         value, end, certain = _common(at)
         if certain:
             return value, end, True

@@ -15,9 +15,12 @@ COMPILED = (*PIXELS, *(np.dtype(name) for name in ("i2", "u2", "i4", "u4", "i8",
 """Types of rows that the compiled kernels take: those of this machine, in its order of bytes."""
 
 
-RARE = 1 / 6
-"""Columns that move in fewer rows than this share are multiplied value by value, by measurement: BLAS is some four
+RARE = 1 / 12
+"""Columns that move in up to this share of the rows are multiplied value by value, by measurement: BLAS is several
 times as fast at a product, but forms them all."""
+
+SHORT = 3
+"""Unless rare and other columns alternate, in runs shorter than this: what these are copied by would take longer."""
 
 
 class CompactBench:
@@ -48,9 +51,12 @@ class CompactBench:
         source, kernels, members, counts = self.source, self.kernels, task.members, self._counts
         roots = self._ones[: len(members)] if source.roots is None else source.roots[members]
         kernels.count_moving(self._block, members, self._rest, self._moving, counts)
-        few = int(RARE * len(members))
+        few, all_rows = int(RARE * len(members)), np.iinfo(counts.dtype).max
         n_rare, rare = kernels.runs_between(counts, 0, few, self._runs, 0, 0)
-        found, width = kernels.runs_between(counts, few, np.iinfo(counts.dtype).max, self._runs, n_rare, rare)
+        found, width = kernels.runs_between(counts, few, all_rows, self._runs, n_rare, rare)
+        if n_rare and SHORT * found > width:
+            n_rare = rare = 0
+            found, width = kernels.runs_between(counts, 0, all_rows, self._runs, 0, 0)
         runs = self._runs[:found]
         rows = self._rows[: len(members) * width].reshape(len(members), width)
         kernels.gather(self._block, members, roots, source.anchor, runs, rows, self._as_they_are)

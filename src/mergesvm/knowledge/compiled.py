@@ -120,7 +120,8 @@ def scatter_rows(starts, columns, values, codes, weights, grams, totals):  # typ
 def count_moving(block, members, rest, moving, counts):  # type: ignore[no-untyped-def] # pragma: no cover
     """Count in how many of the rows each column does not rest; columns that are ``moving`` never rest.
 
-    Rows are taken four at a time; the last one may so be counted up to four times.
+    Rows are taken four at a time; the last one may so be counted up to four times, and a column be taken to move a
+    little more often than it does.
     """
     last = members.size - 1
     for j in range(uint64(rest.size)):
@@ -139,10 +140,10 @@ def runs_between(counts, low, high, runs, found, columns):  # type: ignore[no-un
     A run is (first column, length, place in the compact row). ``found`` runs with so many ``columns`` are there
     already; returns how many of both there are now.
     """
-    before = -1
+    before = -2
     for j in range(counts.size):
         if low < counts[j] <= high:
-            if j == 0 or j - 1 != before:
+            if j - 1 != before:
                 runs[found, 0], runs[found, 1], runs[found, 2] = j, 0, columns
                 found += 1
             runs[found - 1, 1] += 1
@@ -211,7 +212,7 @@ def add_products(above, below, runs, n_rare, gram):  # type: ignore[no-untyped-d
     """Add products of compact rows to the upper triangle of the Gram matrix of all columns, line by line.
 
     ``above`` are those of the rare columns, which are in the first ``n_rare`` runs, with all that follow in the compact
-    row; ``below`` those of the others with each other.
+    row; ``below`` those of the others with each other. Below the diagonal anything may be added.
     """
     rare = len(above)
     for a in range(len(runs)):
@@ -279,8 +280,10 @@ def compile_all() -> None:
     sums = np.zeros((1, PADDING, PADDING)), np.zeros((1, PADDING))
     for dtype in ("f8", "f4"):
         strip = np.zeros((PADDING, 3), dtype=dtype).T
-        # Rows of arrays, and columns of files: of a whole batch, or a stretch of it that is looked at where it lies.
-        for rows in (strip.copy(order="C"), strip, strip[:2]):
+        there = strip.view()
+        there.flags.writeable = False
+        # Rows of arrays; columns of files that were copied, or are looked at where they lie, some rows or all.
+        for rows in (strip.copy(order="C"), strip, there, there[:2]):
             add_rows(rows, np.zeros(len(rows), dtype=np.intp), nothing, np.zeros(PADDING), *stage, *sums)
     finish(*stage, *sums)
     starts, columns = np.array([0, 1], dtype=np.int32), np.zeros(1, dtype=np.int32)
