@@ -215,7 +215,6 @@ def test_outputs_are_not_overwritten_without_force(made, tmp_path):
         (["solve", "all.knowledge", "--class-weight", "many", "-o", "x"], "many"),
         (["solve", "all.knowledge", "--class-weight", "huge=2", "-o", "x"], "There is no class 'huge'"),
         (["solve", "all.knowledge", "--class-weight", "high=2,", "-o", "x"], "ends with a comma"),
-        (["learn", "day1.parquet", "--label", "y", "--pooled", "--folds", "4", "-o", "x"], "--pooled keeps none"),
         (["solve", "all.knowledge", "--class-weight", "high=b", "-o", "x"], "has to be a number, not 'b'"),
         (["predict", "all.knowledge", "new.csv"], "holds knowledge, not a model"),
         (["predict", "model.msvm", "new.csv", "-o", "x.docx"], "has to end in .parquet"),

@@ -301,7 +301,7 @@ def test_two_classes_need_no_choice_of_a_scheme(made, mergesvm, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (["learn", "day1.parquet", "--label", "y", "--folds", "4", "--pooled"], "Folds need the sums of every class"),
+        (["learn", "day1.parquet", "--label", "y", "--folds", "4", "--pooled"], "--pooled keeps none"),
         (["learn", "day1.parquet", "--label", "y", "--groups", "who"], "say in how many folds"),
         (["learn", "day1.parquet", "--label", "y", "--folds", "1"], "from 2 to 1,000, not 1"),
         (
