@@ -549,6 +549,8 @@ def work(folder: Path, name: str, first: int, stop: int) -> None:
     warnings.simplefilter("error")
     sys.unraisablehook = lambda found: stray.append(f"unraisable {found.exc_value!r}")
     threading.excepthook = lambda found: stray.append(f"in a thread {found.exc_value!r}")
+    # What is whole is read without the limit that the kind before was given.
+    resource.setrlimit(resource.RLIMIT_AS, (resource.getrlimit(resource.RLIMIT_AS)[1],) * 2)
     folder.mkdir(exist_ok=True)
     files = kind.pristine(folder)
     path = files[0][0]
