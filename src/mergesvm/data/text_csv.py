@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-from mergesvm.data.text_numbers import NEWLINE, RETURN, number
-from mergesvm.data.text_words import byte
+from mergesvm.data.text_fields import NEWLINE, find_ends
+from mergesvm.data.text_numbers import RETURN
+from mergesvm.data.text_runs import STAGE_LINES, parse_run
+from mergesvm.data.text_words import STRETCH, TOGETHER, WORD_BYTES, byte, put, word
 
 SKIPPED, NUMBER, WORD = range(3)
 
 FINE, UNUSUAL = range(2)
+
+AHEAD = 4096
+"""The ends of so many fields are found at a time; of more, if lines are long."""
 
 _QUOTE = 34
 
@@ -23,67 +28,73 @@ def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def
     a word whose first and last byte go to a row of ``words``, or of a field that is skipped. An empty number is
     missing, and becomes NaN. Returns how many lines were parsed, and whether all of them were.
     """
-    begin, one = uint64(text.ctypes.data), uint64(1)
-    at, end = begin, begin + uint64(text.size)
-    rows = 0
-    if at < end and byte(end - one) != NEWLINE:  # nothing below looks whether the text goes on within a line
-        return rows, UNUSUAL
+    fields, one = uint64(0), uint64(1)
+    for run in range(len(runs)):
+        fields += uint64(runs[run, 2] - runs[run, 1])
+    room = max(uint64(AHEAD), uint64(4) * fields)
+    ends, breaks = np.empty((2, room + uint64(STRETCH)), dtype=np.uint64)
+    stage = np.zeros((STAGE_LINES, (len(numbers) // TOGETHER + 1) * TOGETHER), dtype=np.uint64)
+    begin = uint64(text.ctypes.data)
+    at, end, rows = begin, begin + uint64(text.size), 0
+    # Addresses from here on: numba would count the references to arrays for each line.
+    places = uint64(ends.ctypes.data), uint64(breaks.ctypes.data)
+    layout = uint64(runs.ctypes.data), uint64(len(runs))
+    steps = uint64(stage.ctypes.data), uint64(stage.strides[0]), uint64(numbers.strides[0]), uint64(words.strides[0])
     while at < end:
-        if byte(at) == NEWLINE or (byte(at) == RETURN and byte(at + one) == NEWLINE):
-            at += one if byte(at) == NEWLINE else one + one
-            continue
-        for run in range(len(runs)):
-            kind, first, stop = runs[run]
-            if kind == NUMBER:
-                at = _numbers(at, begin, end, delimiter, uint64(first), uint64(stop), numbers, uint64(rows))
-            else:
-                start, at = at, _end_of_word(at, delimiter)
-                if kind == WORD and at != uint64(0):
-                    returned = run == len(runs) - 1 and at > start and byte(at - one) == RETURN
-                    words[first, rows, 0] = start - begin
-                    words[first, rows, 1] = at - begin - uint64(returned)
-            if run < len(runs) - 1 and at != uint64(0):
-                at = at + one if byte(at) == delimiter else uint64(0)
-            if at == uint64(0):
-                return rows, UNUSUAL
-        if byte(at) == RETURN:
-            at += one
-        if byte(at) != NEWLINE:
+        lines = find_ends(at, end, uint64(delimiter), places[0], room, places[1])
+        if lines == 0:  # more fields than there is room for, or a text that does not end with a line
             return rows, UNUSUAL
-        at += one
-        rows += 1
+        used = uint64(0)
+        for line in range(lines):
+            last = breaks[line]
+            following = ends[last] + one
+            if ends[last] > at and byte(ends[last] - one) == RETURN:
+                ends[last] -= one
+            if last != used or ends[last] != at:  # or else the line is empty
+                here = uint64(numbers.ctypes.data + 8 * rows), uint64(words.ctypes.data + 16 * rows)
+                fine = last + one - used == fields
+                if not fine or not _line(at, (begin, end), places[0] + WORD_BYTES * used, layout, steps, here):
+                    return rows, UNUSUAL
+                rows += 1
+            at, used = following, last + one
     return rows, FINE
 
 
-@njit(nogil=True, error_model="numpy", cache=True, inline="always")
-def _numbers(at, begin, end, delimiter, first, stop, numbers, row):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Parse a run of numbers; returns the address behind it, or 0 if one is unusual."""
-    place = first
-    while True:
-        start = at
-        value, at, certain = number(start, begin, end)
-        if at == start:
-            value = np.nan
-        elif not certain:
-            return uint64(0)
-        next_byte = byte(at)
-        numbers[place, row] = value
-        place += uint64(1)
-        if place == stop:
-            return at
-        if next_byte != delimiter:
-            return uint64(0)
-        at += uint64(1)
+@njit(nogil=True, error_model="numpy", cache=True)
+def _line(at, text, ends, layout, steps, here):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Parse the fields of a line, which begins at an address; returns whether all are usual.
+
+    ``text`` is where the text begins and ends, ``ends`` where it is written where the fields end, ``layout`` where the
+    runs are and how many, ``steps`` the stage, its distance of lines, and those of numbers and of words; ``here`` is
+    where the row is in the first line of these.
+    """
+    stage, apart, step, leap = steps
+    runs, count = layout
+    for _ in range(count):
+        kind, first, stop = word(runs), word(runs + WORD_BYTES), word(runs + uint64(2) * WORD_BYTES)
+        runs += uint64(3) * WORD_BYTES
+        if kind == NUMBER:
+            if not parse_run(at, text, ends, stop - first, stage, apart, here[0] + first * step, step):
+                return False
+        else:
+            if not _plain(at, word(ends)):
+                return False
+            if kind == WORD:
+                put(here[1] + first * leap, at - text[0])
+                put(here[1] + first * leap + WORD_BYTES, word(ends) - text[0])
+        ends += WORD_BYTES * (stop - first)
+        at = word(ends - WORD_BYTES) + uint64(1)
+    return True
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def _end_of_word(at, delimiter):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The address behind a word; 0 if there is a quotation mark in it, or a return that ends a line elsewhere."""
-    while byte(at) != delimiter and byte(at) != NEWLINE:
-        if byte(at) == _QUOTE or (byte(at) == RETURN and byte(at + uint64(1)) != NEWLINE):
-            return uint64(0)
+def _plain(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Whether there is neither a quotation mark in a word, nor a return, which ends a line elsewhere."""
+    while at < stop:
+        if byte(at) == _QUOTE or byte(at) == RETURN:
+            return False
         at += uint64(1)
-    return at
+    return True
 
 
 @njit(nogil=True, error_model="numpy", cache=True)

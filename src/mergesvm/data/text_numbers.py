@@ -24,8 +24,8 @@ from mergesvm.data.text_words import (
     zeros_behind,
 )
 
-SPACE, TAB, RETURN, NEWLINE, HASH, COLON = 32, 9, 13, 10, 35, 58
-_PLUS, _MINUS, _POINT, _LETTER_E, _CAPITAL_E, DIGIT_0, DIGIT_9 = 43, 45, 46, 101, 69, 48, 57
+SPACE, TAB, RETURN, HASH, COLON = 32, 9, 13, 35, 58
+_PLUS, MINUS, _POINT, _LETTER_E, _CAPITAL_E, DIGIT_0, DIGIT_9 = 43, 45, 46, 101, 69, 48, 57
 
 _LOWEST, _HIGHEST = -342, 308
 """Powers of ten outside of these make every number of 19 digits zero or infinite."""
@@ -126,7 +126,7 @@ def _common(at):  # type: ignore[no-untyped-def] # pragma: no cover
     the time. Where the number ends is known first, so that the next one need not wait for the value of this one.
     """
     digit, point = digits_and_points(at)
-    sign = uint64(byte(at) == _MINUS)
+    sign = uint64(byte(at) == MINUS)
     length = zeros_behind(~(digit | point | sign))  # where there are no more of them; at most the window
     end, point = at + length, point & ((uint64(1) << length) - uint64(1))
     plain = point & (point - uint64(1)) == uint64(0) and length < uint64(WINDOW)
@@ -150,8 +150,8 @@ def _any(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
     """The same for a number of any kind, byte by byte."""
     zero, nine, ten = uint64(DIGIT_0), uint64(9), uint64(10)
     negative = False
-    if at < stop and (byte(at) == _MINUS or byte(at) == _PLUS):
-        negative = byte(at) == _MINUS
+    if at < stop and (byte(at) == MINUS or byte(at) == _PLUS):
+        negative = byte(at) == MINUS
         at += uint64(1)
     first, digits = at, uint64(0)
     while at < stop:
@@ -180,8 +180,8 @@ def _any(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
     if certain and at < stop and (byte(at) == _LETTER_E or byte(at) == _CAPITAL_E):
         at += uint64(1)
         sign = 1
-        if at < stop and (byte(at) == _MINUS or byte(at) == _PLUS):
-            sign = -1 if byte(at) == _MINUS else 1
+        if at < stop and (byte(at) == MINUS or byte(at) == _PLUS):
+            sign = -1 if byte(at) == MINUS else 1
             at += uint64(1)
         exponent, begin = 0, at
         while at < stop and DIGIT_0 <= byte(at) <= DIGIT_9:
