@@ -214,3 +214,19 @@ def test_what_is_not_finite_in_a_rare_column_is_found_in_the_sums():
         X[17, 70] = value
         _, grams = compact(Batch.of(X, np.zeros(600, dtype=int)), np.zeros(80), 1)
         assert not np.isfinite(grams[0][70, 70])
+
+
+@pytest.mark.parametrize("width", [1, 2, 15, 16, 17, 100])
+@pytest.mark.parametrize("fixed", [False, True])
+def test_compiled_triangles_are_those_of_numpy(width, fixed):
+    rng = np.random.default_rng(width)
+    gram = rng.normal(size=(width, width))
+    gram += gram.T
+    line, whole = np.empty(width * (width + 1) // 2), np.empty((width, width))
+    gram.flags.writeable = not fixed
+    kernels = load_kernels()
+    kernels.pack(gram, line)
+    np.testing.assert_array_equal(line, gram[np.triu_indices(width)])
+    line.flags.writeable = not fixed
+    kernels.unpack(line, whole)
+    np.testing.assert_array_equal(whole, gram)

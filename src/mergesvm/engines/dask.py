@@ -25,6 +25,15 @@ State = TypeVar("State")
 ANSWER_SECONDS = 10
 """A scheduler that does not answer for so long is not there."""
 
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "2s",
+    "distributed.worker.memory.monitor-interval": "500ms",
+}
+"""How often the processes of a cluster that is started here look at themselves. As Dask has it, that is up to a hundred
+times a second, for a dashboard that nobody watches, and takes a twentieth of the time of all cores."""
+
 
 class Dask(Engine):
     """The engine of a Dask cluster. Files and collections are learned where the workers are; only results travel.
@@ -93,8 +102,7 @@ class Dask(Engine):
 
             if self._closed:
                 raise EngineError("This engine is closed.")
-            # Workers would look a hundred times a second what they are doing, for a dashboard that nobody watches.
-            with dask.config.set({"distributed.worker.profile.enabled": False}):
+            with dask.config.set(QUIET):
                 cluster = self._started(LocalCluster)
             self._client = Client(cluster, timeout=ANSWER_SECONDS, set_as_default=False, direct_to_workers=True)
             self._closer = weakref.finalize(self, _close, self._client, cluster)

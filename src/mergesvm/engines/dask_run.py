@@ -113,7 +113,7 @@ class Run:
 
     def wait(self, futures: Sequence[Any], done: Done | None = None) -> None:
         """Until all are finished; the first error of any is raised."""
-        for count, _ in enumerate(self._finished(futures), start=1):
+        for count, _ in enumerate(self.finished(futures), start=1):
             if done is not None:
                 done(count, len(futures))
 
@@ -125,7 +125,7 @@ class Run:
     def folded(self, leaves: list[Any], done: Done | None) -> list[Any]:
         """What is left when results that lie at the same worker have been joined there, as they came."""
         total, held = len(leaves), dict[str, list[Any]]()
-        for count, index in enumerate(self._finished(leaves), start=1):
+        for count, index in enumerate(self.finished(leaves), start=1):
             with watched():
                 holders = self.client.who_has([leaves[index]])
             place = next((worker for workers in holders.values() for worker in workers), "")
@@ -164,7 +164,7 @@ class Run:
         self._alive.add(future)
         return future
 
-    def _finished(self, futures: Sequence[Any]) -> Iterator[int]:
+    def finished(self, futures: Sequence[Any]) -> Iterator[int]:
         """Which of the futures has come to its end, one after another."""
         arrived: SimpleQueue[int] = SimpleQueue()
 

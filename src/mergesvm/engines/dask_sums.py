@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,14 +18,14 @@ Numbers = dict[int, NDArray[np.float64]]
 """Blocks by their places."""
 
 MOST_SHARES = 8
-"""Numbers are divided into at most so many shares: more would be more messages, and hardly faster."""
+"""Numbers are divided into at most so many shares, one a worker: more would be more messages, and hardly faster."""
 
 
 def add_up(run: Run, join: Addition[Result], futures: list[Any]) -> tuple[Result, int]:
     """The join of results that lie at different workers, and how many rounds it takes.
 
     First the client learns what the results are, and makes the plan. Then each worker adds up its share of the blocks,
-    so that all of them send and receive at the same time, and the client puts the sums together.
+    so that all of them send and receive at the same time, and the client puts the sums together as they come.
     """
     plan = join.agree(run.gather([run.submit(_describe, future) for future in futures]))
     blocks = join.blocks(plan)
@@ -38,28 +38,36 @@ def add_up(run: Run, join: Addition[Result], futures: list[Any]) -> tuple[Result
             if any(blocks[place].holders[index] for place in share)
         ]
         # Every share comes together at another worker.
-        turned = held[number % max(1, len(held)) :] + held[: number % max(1, len(held))]
+        turned = held[number % len(held) :] + held[: number % len(held)]
         root, levels = run.tree(turned, _add)
         roots.append(root)
         depth = max(depth, levels)
-    run.wait(roots)
+    return join.unpack(plan, _arriving(run, roots, blocks)), depth + 2
+
+
+def _arriving(run: Run, roots: list[Any], blocks: Sequence[Block]) -> Iterator[NDArray[np.float64]]:
+    """The sums of all blocks, in order, as soon as they are there."""
     sums: Numbers = {}
-    for numbers in run.gather(roots):
-        sums |= numbers
-    totals = (sums[place] if place in sums else np.zeros(block.size) for place, block in enumerate(blocks))
-    return join.unpack(plan, totals), depth + 2
+    arrivals = run.finished(roots)
+    for place, block in enumerate(blocks):
+        while any(block.holders) and place not in sums:
+            sums |= run.gather([roots[next(arrivals)]])[0]
+        yield sums.pop(place) if place in sums else np.zeros(block.size)
 
 
 def _shares(blocks: Sequence[Block], count: int) -> list[list[int]]:
-    """Places of blocks, dealt out so that shares are about as large."""
+    """Places of blocks that anyone holds, in order, cut into shares of about the same size.
+
+    >>> _shares([Block(10, (True, True)), Block(5, (False, False)), *[Block(90, (True, False))] * 4], 2)
+    [[0, 2, 3], [4, 5]]
+    """
+    held = [place for place, block in enumerate(blocks) if any(block.holders)]
+    total, seen = sum(blocks[place].size for place in held), 0
     shares: list[list[int]] = [[] for _ in range(count)]
-    sizes = [0] * count
-    for place in sorted(range(len(blocks)), key=lambda place: -blocks[place].size):
-        least = sizes.index(min(sizes))
-        shares[least].append(place)
-        sizes[least] += blocks[place].size
-    held = [{place for place in share if any(blocks[place].holders)} for share in shares]
-    return [sorted(share) for share in held if share]
+    for place in held:
+        shares[count * seen // max(1, total)].append(place)
+        seen += blocks[place].size
+    return [share for share in shares if share]
 
 
 def _describe(shared: Parcel, result: Parcel) -> Parcel:

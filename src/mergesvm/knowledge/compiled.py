@@ -9,6 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
+from mergesvm.knowledge.triangle_kernels import compile_triangles
+from mergesvm.knowledge.triangle_kernels import mirror as mirror
+from mergesvm.knowledge.triangle_kernels import pack as pack
+from mergesvm.knowledge.triangle_kernels import unpack as unpack
+
 TILE_ROWS, TILE_COLUMNS = 2, 4
 """The Gram matrix is filled by tiles: 8 running sums, 6 loads and 8 multiply-adds a step, all within registers."""
 
@@ -243,17 +248,6 @@ def add_tile(product, gram):  # type: ignore[no-untyped-def] # pragma: no cover
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def mirror(gram):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Copy the upper triangle of a matrix onto its lower one, in squares that fit the first cache."""
-    width, side = len(gram), 16
-    for top in range(0, width, side):
-        for left in range(0, top + 1, side):
-            for i in range(top, min(top + side, width)):
-                for j in range(left, min(left + side, i)):
-                    gram[i, j] = gram[j, i]
-
-
-@njit(nogil=True, error_model="numpy", cache=True)
 def hash_rows(block, factors, hashes):  # type: ignore[no-untyped-def] # pragma: no cover
     """Sum over the columns the factor times the bits of the value; :mod:`mergesvm.data.hashing` says why and how."""
     line = np.empty(factors.size)
@@ -299,4 +293,4 @@ def compile_all() -> None:
         add_products(out, out, runs, 1, gram)
         add_tile(out, np.zeros((2, 2))[:1, :1])
         hash_rows(block, np.ones(1, dtype=np.uint64), np.zeros(1, dtype=np.uint64))
-    mirror(gram)
+    compile_triangles()

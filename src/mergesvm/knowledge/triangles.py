@@ -18,6 +18,10 @@ def triangle_size(width: int) -> int:
 
 def pack_triangle(gram: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     """Write the upper triangle of a matrix."""
+    kernels = loaded_kernels()
+    if kernels is not None:
+        kernels.pack(gram, out)
+        return
     width, at = len(gram), 0
     for row in range(width):
         end = at + width - row
@@ -32,14 +36,16 @@ def unpack_triangle(line: NDArray[np.float64], gram: NDArray[np.float64]) -> NDA
     array([[1., 2.],
            [2., 3.]])
     """
+    kernels = loaded_kernels()
+    if kernels is not None:
+        kernels.unpack(line, gram)
+        return gram
     width, at = len(gram), 0
     for row in range(width):
         end = at + width - row
         gram[row, row:] = line[at:end]
         at = end
-    kernels = loaded_kernels()
-    (mirror if kernels is None else kernels.mirror)(gram)
-    return gram
+    return mirror(gram)
 
 
 def packed(grams: Sequence[NDArray[np.float64]], width: int) -> NDArray[np.float64]:
