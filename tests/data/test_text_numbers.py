@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -79,3 +80,33 @@ def test_numbers_of_every_length_with_a_point_at_every_place(length):
             assert found.shape[1] == 41
         else:
             assert length > 19  # more digits than are read here
+
+
+def test_texts_that_are_parsed_at_the_same_time_do_not_disturb_each_other():
+    generator = random.Random(0)
+    rows = [
+        [[generator.choice([1.5, -2.25, 1e-7, 123456789.125]) for _ in range(30)] for _ in range(99)] for _ in "1234"
+    ]
+    texts = ["".join(",".join(map(repr, row)) + "\n" for row in table) for table in rows]
+
+    def many_times(number):
+        return all((parsed(texts[number], 30) == np.transpose(rows[number])).all() for _ in range(100))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(many_times, range(4)))
+
+
+@pytest.mark.parametrize("fields", [1, 3, 40])
+def test_lines_with_another_number_of_fields_end_what_is_parsed(fields):
+    line = ",".join(["1.5"] * fields) + "\n"
+    for strange in (
+        "1.5," * fields + "1.5\n",
+        "1.5," * 9_000 + "\n",
+        *([",".join(["1.5"] * (fields - 1)) + "\n"] * (fields > 1)),
+    ):
+        assert parsed(line * 300 + strange + line * 300, fields).shape[1] == 300
+    assert parsed(line * 300 + "\n\r\n" + line * 300, fields).shape[1] == 600  # empty lines are none
+    if fields > 1:  # as many fields in two lines as there should be in one
+        first = fields // 2
+        halves = ",".join(["1.5"] * first) + "\n" + ",".join(["1.5"] * (fields - first)) + "\n"
+        assert parsed(line * 300 + halves + line, fields).shape[1] == 300

@@ -8,7 +8,7 @@ from numba import njit, uint64
 from mergesvm.data.text_fields import NEWLINE, find_ends
 from mergesvm.data.text_numbers import RETURN
 from mergesvm.data.text_runs import STAGE_LINES, parse_run
-from mergesvm.data.text_words import STRETCH, TOGETHER, WORD_BYTES, byte, put, word
+from mergesvm.data.text_words import STRETCH, WORD_BYTES, byte, put, word
 
 SKIPPED, NUMBER, WORD = range(3)
 
@@ -32,16 +32,18 @@ def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def
     for run in range(len(runs)):
         fields += uint64(runs[run, 2] - runs[run, 1])
     room = max(uint64(AHEAD), uint64(4) * fields)
-    ends, breaks = np.empty((2, room + uint64(STRETCH)), dtype=np.uint64)
-    stage = np.zeros((STAGE_LINES, (len(numbers) // TOGETHER + 1) * TOGETHER), dtype=np.uint64)
+    # In one piece, which lives as long as its first lines are used by name: numba lets go of an array of which only the
+    # address is used.
+    memory = np.zeros((2 + STAGE_LINES, room + uint64(STRETCH)), dtype=np.uint64)
+    ends, breaks, apart = memory[0], memory[1], uint64(memory.strides[0])
     begin = uint64(text.ctypes.data)
     at, end, rows = begin, begin + uint64(text.size), 0
     # Addresses from here on: numba would count the references to arrays for each line.
-    places = uint64(ends.ctypes.data), uint64(breaks.ctypes.data)
+    place = uint64(memory.ctypes.data)
     layout = uint64(runs.ctypes.data), uint64(len(runs))
-    steps = uint64(stage.ctypes.data), uint64(stage.strides[0]), uint64(numbers.strides[0]), uint64(words.strides[0])
+    steps = place + uint64(2) * apart, apart, uint64(numbers.strides[0]), uint64(words.strides[0])
     while at < end:
-        lines = find_ends(at, end, uint64(delimiter), places[0], room, places[1])
+        lines = find_ends(at, end, uint64(delimiter), place, room, place + apart)
         if lines == 0:  # more fields than there is room for, or a text that does not end with a line
             return rows, UNUSUAL
         used = uint64(0)
@@ -53,7 +55,7 @@ def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def
             if last != used or ends[last] != at:  # or else the line is empty
                 here = uint64(numbers.ctypes.data + 8 * rows), uint64(words.ctypes.data + 16 * rows)
                 fine = last + one - used == fields
-                if not fine or not _line(at, (begin, end), places[0] + WORD_BYTES * used, layout, steps, here):
+                if not fine or not _line(at, (begin, end), place + WORD_BYTES * used, layout, steps, here):
                     return rows, UNUSUAL
                 rows += 1
             at, used = following, last + one
