@@ -291,10 +291,17 @@ class Leader:
             self._give_up(solved, gains, moved, before)
         if self._stalls(going, float(gains.sum()), asleep):
             return None
+        if self._policy.penalty < 0:
+            self._intercepts[going] = self._middles(smalls, self._intercepts[going])
         for p, gain, step in zip(solved.problems, gains.tolist(), moved.tolist(), strict=True):
             self.standings[p].objective += gain
             self.standings[p].total += step
         return solved
+
+    def _middles(self, smalls: Smalls, intercepts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The intercepts of small problems as they are now: by those of before units would propose the wrong rows."""
+        self._kernels.middles(smalls.firsts, smalls.y, smalls.v, smalls.alpha, smalls.bound, intercepts)
+        return intercepts
 
     def _proposed(self, going: NDArray[np.intp], answers: list[Answer]) -> Solved:
         """The rows that all units propose for some of the live problems."""
