@@ -282,7 +282,7 @@ class Multipliers:
         new[new < NEXT_TO * np.minimum(bound, old + np.abs(values[mine]))] = 0
         self.alpha[at] = np.where(new > bound * (1 - NEXT_TO), bound, new)
         if self._direct.any():
-            self._add_lines(moved, steps)
+            self._add_tables(moved, steps)
             others = ~self._direct[problems]
             problems, ids, values = problems[others], ids[others], values[others]
         pairs = self.pairs[problems]
@@ -355,27 +355,35 @@ class Multipliers:
             at = slots[places[inside] - part.start]
             self._add_slab(code, 0, columns.awake, problems[inside], at, values[inside], columns.slab)
 
-    def _add_lines(self, moved: NDArray[np.int64], steps: Lists) -> None:
+    def _add_tables(self, moved: NDArray[np.int64], steps: Lists) -> None:
         """Add steps times columns to the scores of all rows of small problems, without keeping the columns."""
-        at = np.flatnonzero(self._direct[moved])
-        if not len(at):
+        chosen = self._direct[moved]
+        entries = np.flatnonzero(np.repeat(chosen, np.diff(steps.firsts)))
+        if not len(entries):
             return
-        chosen = np.flatnonzero(self._direct[moved][steps.problems])
         assert steps.values is not None
-        unique, places = np.unique(steps.keys[chosen], return_inverse=True)
-        kernel, problems = self._setting.kernel, moved[at]
-        self._kernels.add_lines(
-            self.score,
-            self._starts[problems],
-            self._counts[problems],
-            self._offsets[self.pairs[problems]],
-            self._lifted.matrix,
-            np.append(0, np.cumsum(np.diff(steps.firsts)[at])),
-            places,
-            steps.values[chosen],
-            kernel.turn(self._known.take(unique)).matrix,
-            kernel.numbers,
-        )
+        kernels, kernel, lifted = self._kernels, self._setting.kernel.numbers, self._lifted.matrix
+        problems, ids, values = moved[chosen], steps.keys[entries], steps.values[entries]
+        pairs, firsts = self.pairs[problems], np.append(0, np.cumsum(np.diff(steps.firsts)[chosen]))
+        used, places, bounds = self._by_class(ids)
+        rows = self._known.take(used).matrix
+        where = self._starts[problems], self._counts[problems], self._offsets[pairs], lifted, firsts, places
+        heads = np.argsort(pairs.ravel(), kind="stable")
+        spans = np.searchsorted(pairs.ravel()[heads], np.arange(len(bounds)))
+        kernels.add_within(self.score, heads, spans, *where, values, rows, bounds, kernel)
+        sides = np.repeat(pairs[:, 1], np.diff(firsts)) == self._known_codes[ids]
+        kernels.add_between(self.score, *where, sides, values, rows, kernel)
+
+    def _by_class(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+        """All rows that are among some ids, by class; the places of the ids among them; and where classes begin."""
+        places = np.zeros(len(self._known), np.int64)
+        places[ids] = 1
+        used = np.flatnonzero(places)
+        codes = self._known_codes[used]
+        order = np.argsort(codes, kind="stable")
+        used = used[order]
+        places[used] = np.arange(len(used))
+        return used, places[ids], np.searchsorted(codes[order], np.arange(len(self.classes) + 1))
 
     def _catch_up(
         self,

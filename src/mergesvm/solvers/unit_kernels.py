@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, uint64
 
 from mergesvm.solvers.dual_kernels import ascend
-from mergesvm.solvers.value_kernels import line, small_matrix
+from mergesvm.solvers.value_kernels import small_matrix, table
 
 SUMS = {"reassoc", "contract", "nsz"}
 """What the compiler may assume: sums may change their order, but NaN and infinity have to pass."""
@@ -177,31 +177,48 @@ def add_columns(score, starts, firsts, slots, steps, slab, count):  # type: igno
 
 
 @njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True)
-def add_lines(score, starts, counts, offsets, lifted, firsts, places, steps, rows, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Add lines of the kernel, which are not kept, times steps of y alpha to the scores of both sides of many problems.
+def add_within(score, heads, spans, starts, counts, offsets, lifted, firsts, places, steps, rows, bounds, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add what rows that moved do to the scores of rows of their own class, in many problems.
 
-    Problem k has the entries firsts[k] to firsts[k + 1] of places, which are those of lifted rows, and of steps. The
-    rows of its side s are the lines of ``lifted`` from offsets[k, s] on; their scores, those of one side after those
-    of the other, begin at starts[k, 0].
+    Problem k has the entries firsts[k] to firsts[k + 1] of places, which are those of turned rows, and of steps. Turned
+    rows of class c are those from bounds[c] to bounds[c + 1], and the sides of problems that are of this class, as
+    2 k + side, the heads from spans[c] to spans[c + 1]. Its rows are the lines of ``lifted`` from offsets[k, side] on,
+    and their scores begin at starts[k, side]. Kernel values are computed once for all problems of a class.
     """
-    width = lifted.shape[1]
+    for c in range(bounds.size - 1):
+        first, last = bounds[c], bounds[c + 1]
+        if first == last:
+            continue
+        k, side = divmod(heads[spans[c]], 2)
+        size = uint64(counts[k, side])
+        values = table(rows[first:last], lifted[offsets[k, side] : offsets[k, side] + counts[k, side]], kernel)
+        part = np.empty(size, lifted.dtype)
+        for head in range(spans[c], spans[c + 1]):
+            k, side = divmod(heads[head], 2)
+            part[:] = 0
+            for entry in range(firsts[k], firsts[k + 1]):
+                if first <= places[entry] < last:
+                    step, line = lifted.dtype.type(steps[entry]), values[places[entry] - first]
+                    for t in range(size):
+                        part[t] += step * line[t]
+            out = score[starts[k, side] :]
+            for t in range(size):
+                out[t] += part[t]
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def add_between(score, starts, counts, offsets, lifted, firsts, places, sides, steps, rows, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add what rows that moved do to the scores of rows of the other class: see :func:`add_within`.
+
+    ``sides`` are those that the rows are on. These kernel values are of no other problem, and are not kept.
+    """
     for k in range(starts.shape[0]):
-        size = counts[k, 0] + counts[k, 1]
-        columns, part = np.empty((width, size), lifted.dtype), np.zeros(size, lifted.dtype)
-        values, row = np.empty((1, size), lifted.dtype), 0
         for side in range(2):
-            for t in range(offsets[k, side], offsets[k, side] + counts[k, side]):
-                for d in range(width):
-                    columns[d, row] = lifted[t, d]
-                row += 1
-        for entry in range(firsts[k], firsts[k + 1]):
-            line(values, rows[places[entry]], columns, kernel)
-            step = lifted.dtype.type(steps[entry])
-            for t in range(uint64(size)):
-                part[t] += step * values[0, t]
-        out = score[starts[k, 0] :]
-        for t in range(uint64(size)):
-            out[t] += part[t]
+            moved = firsts[k] + np.flatnonzero(sides[firsts[k] : firsts[k + 1]] != side)
+            size, start, offset = counts[k, side], starts[k, side], offsets[k, side]
+            if moved.size and size:
+                values = table(rows[places[moved]], lifted[offset : offset + size], kernel)
+                score[start : start + size] += np.dot(steps[moved].astype(lifted.dtype), values)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
