@@ -267,3 +267,23 @@ def middles(firsts, sign, v, alpha, bound, intercepts):  # type: ignore[no-untyp
                 low = min(low, v[t])
         if high > -np.inf and low < np.inf:
             intercepts[k] = (high + low) / 2
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def deal(chosen, firsts, keys, values, heads, numbers, v, alpha, bound, sign):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write what a unit says of its rows, (v, alpha, bound, y), where the heads of the chosen problems say; these advance.
+
+    Problem chosen[k] has the entries from firsts[chosen[k]] on, and the head k.
+    """
+    for k in range(chosen.size):
+        to = heads[k]
+        for entry in range(firsts[chosen[k]], firsts[chosen[k] + 1]):
+            numbers[to] = keys[entry]
+            v[to], alpha[to], bound[to], sign[to] = (
+                values[entry, 0],
+                values[entry, 1],
+                values[entry, 2],
+                values[entry, 3],
+            )
+            to += 1
+        heads[k] = to

@@ -63,6 +63,17 @@ class Smalls:
         """Of values of the rows, by problem."""
         return np.bincount(self.problems, values, len(self)).astype(np.float64)
 
+    def middles(self, intercepts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By problem, the middle between the highest v that may rise and the lowest that may fall, as they are now.
+
+        Where nothing may rise, or nothing fall, it is as given.
+        """
+        from mergesvm.solvers.dual_kernels import middles
+
+        found = intercepts.copy()
+        middles(self.firsts, self.y, self.v, self.alpha, self.bound, found)
+        return found
+
     def span(self, k: int) -> slice:
         """Where the rows of a problem are."""
         return slice(int(self.firsts[k]), int(self.firsts[k + 1]))
