@@ -255,5 +255,5 @@ def test_middles_are_between_what_may_rise_and_what_may_fall():
     y, bound = np.array([1.0, 1.0, -1.0, -1.0, 1.0, -1.0]), np.ones(6)
     v, alpha = np.array([0.5, 0.9, -0.3, 0.1, 0.2, -0.7]), np.array([0.0, 1.0, 0.4, 1.0, 0.0, 0.0])
     problems = Smalls(np.array([0, 4, 4, 5, 6]), np.zeros(6, np.int64), y, v, alpha, bound, np.zeros(4))
-    # Rising: rows 0, 2 and 3. Falling: 1 and 2. A problem without rows, one where nothing falls, one where nothing rises.
+    # Rows 0, 2 and 3 may rise, 1 and 2 fall. Then a problem without rows, and two in which all may move one way only.
     np.testing.assert_allclose(problems.middles(np.full(4, 7.0)), [(0.5 - 0.3) / 2, 7.0, 7.0, 7.0])

@@ -253,7 +253,7 @@ def patch(K, old, stayed, here, part, fresh):  # type: ignore[no-untyped-def] # 
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def middles(firsts, sign, v, alpha, bound, intercepts):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The intercept of each of many problems: the middle between the highest v that may rise and the lowest that may fall.
+    """The intercept of each of many problems: the middle of the highest v that may rise and the lowest that may fall.
 
     Where nothing may rise, or nothing fall, it stays what it is.
     """
@@ -271,7 +271,7 @@ def middles(firsts, sign, v, alpha, bound, intercepts):  # type: ignore[no-untyp
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def deal(chosen, firsts, keys, values, heads, numbers, v, alpha, bound, sign):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Write what a unit says of its rows, (v, alpha, bound, y), where the heads of the chosen problems say; these advance.
+    """Write what a unit says of its rows, (v, alpha, bound, y), where the heads of some problems say, which advance.
 
     Problem chosen[k] has the entries from firsts[chosen[k]] on, and the head k.
     """
@@ -279,11 +279,7 @@ def deal(chosen, firsts, keys, values, heads, numbers, v, alpha, bound, sign):  
         to = heads[k]
         for entry in range(firsts[chosen[k]], firsts[chosen[k] + 1]):
             numbers[to] = keys[entry]
-            v[to], alpha[to], bound[to], sign[to] = (
-                values[entry, 0],
-                values[entry, 1],
-                values[entry, 2],
-                values[entry, 3],
-            )
+            v[to], alpha[to] = values[entry, 0], values[entry, 1]
+            bound[to], sign[to] = values[entry, 2], values[entry, 3]
             to += 1
         heads[k] = to

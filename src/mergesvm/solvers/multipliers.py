@@ -442,9 +442,7 @@ class Multipliers:
         at = at[mine]
         return self._flat(order.live[at], order.kept.keys[mine])[0], at
 
-    def _sifted(
-        self, state: tuple[Any, ...], places: NDArray[np.int64], found: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def _sifted(self, state: tuple[Any, ...], places: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of the rows picked for each problem would be in use if these were all there is, as places have them."""
         kernel, lifted = self._setting.kernel, self._lifted
         problems, starts, _, *arrays = state
@@ -491,4 +489,3 @@ def classes_of(setting: Setting) -> list[Label]:
 def members_of(held: Held, setting: Setting) -> list[NDArray[np.int64]]:
     """The rows of each class of a setting."""
     return [held.members.get(label, np.zeros(0, np.int64)).copy() for label in classes_of(setting)]
-
