@@ -41,8 +41,9 @@ AT_ONCE = 256
 SIFTED = 0.1
 """Problems that a unit solves by itself, it solves to this share of its worst violation."""
 
-ROUGHLY = 0.2
-"""The violation to which a unit solves problems of its own rows only to tell which of them might come into use."""
+ROUGHLY, NEAR = 0.1, 0.025
+"""The violation to which a unit solves problems of its own rows only to tell which of them might come into use, and how
+far from the margin others are proposed as well. With more rows leave their unit, with less rounds take longer."""
 
 
 class Multipliers:
@@ -206,11 +207,9 @@ class Multipliers:
         if not small.any():
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         smalls, flat = self._own(live[small])
-        tolerance = max(ROUGHLY, self._setting.tolerance)
-        self._solve(smalls, tolerance)
-        middles = np.repeat(smalls.middles(np.zeros(len(smalls))), np.diff(smalls.firsts))
-        # So much v is unsure of: rows that are nearer to the margin than that may be in use as well.
-        near = smalls.y * (smalls.v - middles) > -tolerance / 2
+        self._solve(smalls, max(ROUGHLY, self._setting.tolerance))
+        middles = smalls.middles(np.zeros(len(smalls)))
+        near = smalls.y * (smalls.v - middles[smalls.problems]) > -NEAR
         used = np.flatnonzero(near | (smalls.alpha > 0) | (self.alpha[flat] > 0))
         return flat[used], np.flatnonzero(small)[smalls.problems[used]]
 

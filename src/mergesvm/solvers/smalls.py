@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class Smalls:
     def __len__(self) -> int:
         return len(self.firsts) - 1
 
-    @property
+    @cached_property
     def problems(self) -> NDArray[np.int64]:
         """Which problem each row is of."""
         return np.repeat(np.arange(len(self)), np.diff(self.firsts))
