@@ -14,7 +14,7 @@ from mergesvm.solvers.dual_kernels import NARROW, ascend
 from mergesvm.solvers.kernel import Kernel
 from mergesvm.solvers.smalls import Smalls
 from mergesvm.solvers.stack import Known, Stack
-from mergesvm.solvers.unit_kernels import add_lines
+from mergesvm.solvers.unit_kernels import add_between, add_within
 from mergesvm.solvers.value_kernels import exponentials
 
 KERNELS = [
@@ -234,16 +234,26 @@ def test_many_small_problems_are_solved_as_one_by_one(kernel, width, penalty, wo
 
 @pytest.mark.parametrize("kernel", KERNELS[:3], ids=str)
 def test_scores_of_small_problems_are_sums_of_columns(kernel):
+    """Three classes of 20, 15 and 15 rows, the last with the first and with the second; nothing of the second moves."""
     X, Z, steps = rows(50), rows(9, seed=1), np.random.default_rng(5).normal(size=6)
-    real = np.dtype(np.float64)
-    starts, counts, offsets = (
-        np.array([[0, 20], [35, 50]]),
-        np.array([[20, 15], [15, 15]]),
-        np.array([[0, 20], [20, 35]]),
-    )
-    firsts, places, score = np.array([0, 4, 6]), np.array([8, 0, 3, 4, 4, 1]), np.ones(65)
-    lifted = kernel.lift(X, real).matrix, firsts, places, steps, kernel.lift(Z, real).matrix
-    add_lines(score, starts, counts, offsets, *lifted, kernel.numbers)
-    first = kernel(X[:35], Z[places[:4]]) @ steps[:4]
-    second = kernel(X[20:], Z[places[4:]]) @ steps[4:]
+    real, codes = np.dtype(np.float64), np.array([2, 2, 1, 0, 0, 1, 0, 2, 0])
+    pairs, starts = np.array([[0, 2], [1, 2]]), np.array([[0, 20], [35, 50]])
+    counts, offsets = np.array([[20, 15], [15, 15]]), np.array([[0, 35], [20, 35]])
+    firsts, ids, score = np.array([0, 4, 6]), np.array([8, 0, 3, 7, 7, 1]), np.ones(65)
+    known = kernel.turn(kernel.lift(Z, real)).matrix
+    where = starts, counts, offsets, kernel.lift(X, real).matrix, firsts, ids, steps, known
+    heads, spans = np.array([0, 2, 1, 3]), np.array([0, 1, 2, 4])
+    used, bounds = np.array([3, 8, 0, 1, 7]), np.array([0, 2, 2, 5])
+    add_within(score, heads, spans, *where, used, bounds, kernel.numbers)
+    add_between(score, pairs, codes, *where, kernel.numbers)
+    first = kernel(X[np.r_[:20, 35:50]], Z[ids[:4]]) @ steps[:4]
+    second = kernel(X[20:], Z[ids[4:]]) @ steps[4:]
     np.testing.assert_allclose(score, 1 + np.concatenate([first, second]), rtol=1e-12, atol=1e-12)
+
+
+def test_middles_are_between_what_may_rise_and_what_may_fall():
+    y, bound = np.array([1.0, 1.0, -1.0, -1.0, 1.0, -1.0]), np.ones(6)
+    v, alpha = np.array([0.5, 0.9, -0.3, 0.1, 0.2, -0.7]), np.array([0.0, 1.0, 0.4, 1.0, 0.0, 0.0])
+    problems = Smalls(np.array([0, 4, 4, 5, 6]), np.zeros(6, np.int64), y, v, alpha, bound, np.zeros(4))
+    # Rows 0, 2 and 3 may rise, 1 and 2 fall. Then a problem without rows, and two in which all may move one way only.
+    np.testing.assert_allclose(problems.middles(np.full(4, 7.0)), [(0.5 - 0.3) / 2, 7.0, 7.0, 7.0])

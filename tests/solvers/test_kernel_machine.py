@@ -200,6 +200,30 @@ def test_a_single_class_is_all_there_is(units, beta):
     np.testing.assert_array_equal(machine.predict_proba(X), np.ones((10, 1)))
 
 
+def test_units_judge_their_rows_by_the_intercept_that_steps_have_led_to(monkeypatch):
+    generator, told, lead = np.random.default_rng(2), [], Leader.next
+    X = generator.normal(size=(400, 2))
+    y = X[:, 0] + 0.3 * generator.normal(size=400) > 1.3  # few of one class: the intercept is far from zero
+
+    def led(self, answers):
+        order = lead(self, answers)
+        told.extend(order.intercepts)
+        return order
+
+    monkeypatch.setattr(Leader, "next", led)
+    machine = ParallelKernelSVC(C=1.0, gamma=0.5, units=3).fit(X, y)
+    assert abs(machine.intercept_[0]) > 0.3
+    np.testing.assert_allclose(told[0], machine.intercept_[0], atol=0.1)
+
+
+def test_rows_far_from_the_margin_of_small_problems_never_leave_their_unit():
+    generator = np.random.default_rng(3)
+    X = generator.uniform(-3, 3, size=(600, 2))
+    machine = ParallelKernelSVC(C=10.0, gamma=0.1, units=3).fit(X, X[:, 0] > 0)
+    left = len(machine._training.machine._book.labels)
+    assert len(machine.support_) <= left < 150
+
+
 def test_units_and_threads_do_not_matter():
     X, y = blobs(seed=8, n=200, d=3, classes=3)
     first = ParallelKernelSVC(C=3.0, tol=1e-6).fit(X, y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,6 @@ class Columns:
 
     Attributes
     ----------
-    slab : array of shape (capacity, rows)
     awake : int
         Only so many rows, the first, are looked after; see :meth:`rearrange`.
     computed : int
@@ -48,13 +48,24 @@ class Columns:
         self.kernel, self.rows = kernel, rows
         self.awake = len(rows)
         self.capacity = min(max(capacity, FEWEST), MOST)
-        # Pages that are never used are never there.
-        self.slab = np.empty((self.capacity, len(rows)), dtype=real)
         self.computed = 0
+        self._real = real
         self._slots = np.full(0, -1, dtype=np.int64)
-        self._holders = np.full(self.capacity, -1, dtype=np.int64)
-        self._whole = np.zeros(self.capacity, dtype=bool)
         self._next = 0
+
+    # Where all problems are small, no column is ever kept: memory is taken when the first is.
+    @cached_property
+    def slab(self) -> NDArray[Any]:
+        """The columns, (capacity, rows); pages that are never used are never there."""
+        return np.empty((self.capacity, len(self.rows)), dtype=self._real)
+
+    @cached_property
+    def _holders(self) -> NDArray[np.int64]:
+        return np.full(self.capacity, -1, dtype=np.int64)
+
+    @cached_property
+    def _whole(self) -> NDArray[np.bool_]:
+        return np.zeros(self.capacity, dtype=bool)
 
     def bring(self, ids: NDArray[np.int64], known: Known) -> Iterator[tuple[slice, NDArray[np.int64]]]:
         """For parts of ``ids``, the places of their columns in the slab, valid until the next part is asked for.
@@ -92,7 +103,7 @@ class Columns:
     @property
     def held(self) -> int:
         """How many columns are kept now."""
-        return int((self._holders >= 0).sum())
+        return int((self._slots >= 0).sum())
 
     def rearrange(self, order: NDArray[np.int64], awake: int) -> None:
         """Put the first rows into another order, and then look after only so many of them."""
@@ -105,6 +116,8 @@ class Columns:
     def wake(self) -> None:
         """Look after all rows again; columns that lack some of them are forgotten."""
         self.awake = len(self.rows)
+        if not self.computed:
+            return
         torn = np.flatnonzero(~self._whole & (self._holders >= 0))
         self._slots[self._holders[torn]] = -1
         self._holders[torn] = -1

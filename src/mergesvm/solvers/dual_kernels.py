@@ -249,3 +249,37 @@ def patch(K, old, stayed, here, part, fresh):  # type: ignore[no-untyped-def] # 
         for b in range(part.shape[1]):
             K[column, b] = part[a, b]
             K[b, column] = part[a, b]
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def middles(firsts, sign, v, alpha, bound, intercepts):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The intercept of each of many problems: the middle of the highest v that may rise and the lowest that may fall.
+
+    Where nothing may rise, or nothing fall, it stays what it is.
+    """
+    for k in range(firsts.size - 1):
+        high, low = -np.inf, np.inf
+        for t in range(firsts[k], firsts[k + 1]):
+            below, above = alpha[t] < bound[t], alpha[t] > 0
+            if below if sign[t] > 0 else above:
+                high = max(high, v[t])
+            if above if sign[t] > 0 else below:
+                low = min(low, v[t])
+        if high > -np.inf and low < np.inf:
+            intercepts[k] = (high + low) / 2
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def deal(chosen, firsts, keys, values, heads, numbers, v, alpha, bound, sign):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write what a unit says of its rows, (v, alpha, bound, y), where the heads of some problems say, which advance.
+
+    Problem chosen[k] has the entries from firsts[chosen[k]] on, and the head k.
+    """
+    for k in range(chosen.size):
+        to = heads[k]
+        for entry in range(firsts[chosen[k]], firsts[chosen[k] + 1]):
+            numbers[to] = keys[entry]
+            v[to], alpha[to] = values[entry, 0], values[entry, 1]
+            bound[to], sign[to] = values[entry, 2], values[entry, 3]
+            to += 1
+        heads[k] = to

@@ -131,7 +131,9 @@ class Book:
 
     def announce(self, numbers: NDArray[np.int64]) -> Packet | None:
         """Those of some rows that units have not been told of; from now on they have ids."""
-        fresh = np.unique(numbers[self._ids[numbers] < 0])
+        wanted = np.zeros(len(self._ids), dtype=bool)
+        wanted[numbers] = True
+        fresh = np.flatnonzero(wanted & (self._ids < 0))
         if not len(fresh):
             return None
         self._ids[fresh] = self.used + np.arange(len(fresh))
@@ -291,6 +293,8 @@ class Leader:
             self._give_up(solved, gains, moved, before)
         if self._stalls(going, float(gains.sum()), asleep):
             return None
+        if self._policy.penalty < 0:  # by the intercepts of before units would propose the wrong rows
+            self._intercepts[going] = smalls.middles(self._intercepts[going])
         for p, gain, step in zip(solved.problems, gains.tolist(), moved.tolist(), strict=True):
             self.standings[p].objective += gain
             self.standings[p].total += step
@@ -298,14 +302,13 @@ class Leader:
 
     def _proposed(self, going: NDArray[np.intp], answers: list[Answer]) -> Solved:
         """The rows that all units propose for some of the live problems."""
-        proposed = Lists.merged([answer.proposed for answer in answers])
-        assert proposed.values is not None
-        sizes = np.zeros(len(self._live), np.int64)
-        sizes[going] = np.diff(proposed.firsts)[going]
-        chosen = np.repeat(sizes > 0, np.diff(proposed.firsts))
-        numbers = proposed.keys[chosen]
-        v, alpha, bound, y = (np.ascontiguousarray(column) for column in proposed.values[chosen].T)
-        firsts = np.append(0, np.cumsum(sizes[going]))
+        sizes = np.sum([np.diff(answer.proposed.firsts)[going] for answer in answers], axis=0)
+        firsts = np.append(0, np.cumsum(sizes))
+        heads, numbers = firsts[:-1].copy(), np.empty(firsts[-1], np.int64)
+        v, alpha, bound, y = np.empty((4, firsts[-1]))
+        for proposed in (answer.proposed for answer in answers):
+            lists = proposed.firsts, proposed.keys, proposed.values
+            self._kernels.deal(going, *lists, heads, numbers, v, alpha, bound, y)
         totals = np.array([self.standings[p].total for p in self._live[going]])
         smalls = Smalls(firsts, self.book.places(numbers), y, v, alpha, bound, totals)
         return Solved(self._live[going], numbers, smalls, np.zeros(len(y)))
@@ -391,12 +394,13 @@ class Leader:
         if solved is not None:
             self._note(solved)
             rows = np.flatnonzero(solved.steps)
-            at, firsts = np.unique(solved.smalls.problems[rows], return_index=True)
-            moved, numbers = solved.problems[at], solved.numbers[rows]
+            counts = np.bincount(solved.smalls.problems[rows], minlength=len(solved.problems))
+            moved, numbers = solved.problems[counts > 0], solved.numbers[rows]
             changed = np.append(changed, numbers)
         arrivals = self.book.announce(changed)
         if solved is not None:
-            steps = Lists(np.append(firsts, len(rows)), self.book.ids(numbers), solved.steps[rows])
+            firsts = np.append(0, np.cumsum(counts[counts > 0]))
+            steps = Lists(firsts, self.book.ids(numbers), solved.steps[rows])
         stay = np.array([not self.standings[p].ended for p in self._live], dtype=bool)
         self._live, self._intercepts = self._live[stay], self._intercepts[stay]
         if self._policy.penalty > 0:
@@ -409,9 +413,15 @@ class Leader:
         if self._policy.support:
             return None
         problems, numbers = self._kept
-        here = np.isin(problems, self._live)
+        here = self._among(self._live)[problems]
         firsts = np.append(np.searchsorted(problems[here], self._live), here.sum())
         return Lists(firsts, self.book.ids(numbers[here]))
+
+    def _among(self, problems: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of all problems are among some."""
+        among = np.zeros(len(self.standings), dtype=bool)
+        among[problems] = True
+        return among
 
     def _note(self, solved: Solved) -> None:
         """Note which rows stay in the working sets: those in between the bounds, the newest first."""
@@ -428,7 +438,7 @@ class Leader:
             problems, numbers = problems[order], numbers[order]
             newest = np.arange(len(problems)) - np.searchsorted(problems, problems) < self._policy.kept
             problems, numbers = problems[newest], numbers[newest]
-        others = ~np.isin(before, solved.problems)
+        others = ~self._among(solved.problems)[before]
         problems, numbers = np.append(before[others], problems), np.append(kept[others], numbers)
         order = np.argsort(problems, kind="stable")
         self._kept = problems[order], numbers[order]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from mergesvm.solvers.stack import Known
 
 Past = dict[tuple[Pair, Label], tuple[NDArray[np.float64], NDArray[np.float64]]]
 """Alpha and scores of the rows of a class in a problem, in the order in which they are held."""
+
+Entries = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Where some rows are in the arrays of all problems, and which of the live problems each is of."""
 
 NEXT_TO = 1e-12
 """Alpha that is as near to a bound as this share of it is on it."""
@@ -37,8 +41,9 @@ AT_ONCE = 256
 SIFTED = 0.1
 """Problems that a unit solves by itself, it solves to this share of its worst violation."""
 
-ROUGHLY = 0.05
-"""The violation to which a unit solves problems of its own rows only to tell which of them might come into use."""
+ROUGHLY, NEAR = 0.1, 0.025
+"""The violation to which a unit solves problems of its own rows only to tell which of them might come into use, and how
+far from the margin others are proposed as well. With more rows leave their unit, with less rounds take longer."""
 
 
 class Multipliers:
@@ -104,17 +109,18 @@ class Multipliers:
     def meet(self, labels: list[Label], numbers: NDArray[np.int64]) -> None:
         """Get to know the classes and numbers of rows that have come into use."""
         # A class may be gone whose rows were known.
-        codes = np.array([self.codes.get(label, -1) for label in labels], dtype=np.int64)
+        codes = np.fromiter(map(self.codes.get, labels, repeat(-1)), np.int64, len(labels))
         self._known_codes = np.append(self._known_codes, codes)
         self._own_rows = np.append(self._own_rows, self._held.rows_of(numbers))
 
     def past(self) -> Past:
         """Alpha and scores, in the order in which rows are held."""
         past: Past = {}
-        backs = {label: np.argsort(self.members[code]) for label, code in self.codes.items()}
+        ordered = [(np.diff(rows) > 0).all() for rows in self.members]  # if none of them has slept
+        backs = [slice(None) if kept else np.argsort(rows) for rows, kept in zip(self.members, ordered, strict=True)]
         for p, pair in enumerate(self._setting.pairs):
             for side, label in enumerate(pair):
-                back, span = backs[label], self.span(p, side)
+                back, span = backs[self.codes[label]], self.span(p, side)
                 past[pair, label] = self.alpha[span][back], self.score[span][back]
         return past
 
@@ -152,18 +158,18 @@ class Multipliers:
         Keys are rows, and not yet numbers. None are proposed for problems that are settled.
         """
         live, small = order.live, (self._small(order) if order.begins else settled) & ~settled
-        own, own_at = self._sifted_own(live, small)
         common = np.flatnonzero(~small & ~settled)
-        picked, picked_at, kept, kept_at = self._picked(order, common)
-        flat, at = np.concatenate([own, picked, kept]), np.concatenate([own_at, common[picked_at], kept_at])
-        by_problem = np.argsort(at, kind="stable")
-        flat, at = flat[by_problem], at[by_problem]
-        y = np.where(flat >= self._starts[live[at], 1], 1.0, -1.0)
-        values = np.column_stack([y - self.score[flat], self.alpha[flat], self.bound[flat], y])
-        return Lists(np.searchsorted(at, np.arange(len(live) + 1)), self.rows[flat], values)
+        parts = self._sifted_own(live, small), *self._picked(order, common)
+        counts = np.sum([np.bincount(at, minlength=len(live)) for _, at in parts], axis=0)
+        firsts = np.append(0, np.cumsum(counts))
+        heads, keys, values = firsts[:-1].copy(), np.empty(firsts[-1], np.int64), np.empty((firsts[-1], 4))
+        state = live, self._starts, self.score, self.alpha, self.bound, self.rows
+        for flat, at in parts:
+            self._kernels.describe(flat, at, heads, *state, keys, values)
+        return Lists(firsts, keys, values)
 
-    def _picked(self, order: Order, common: NDArray[np.intp]) -> tuple[NDArray[np.int64], ...]:
-        """The worst violators of some of the live problems, and which of these they are of; then those kept."""
+    def _picked(self, order: Order, common: NDArray[np.intp]) -> tuple[Entries, Entries]:
+        """The worst violators of some of the live problems, and the rows that are kept in any."""
         live, rooms = order.live[common], self._setting.rooms
         state = self._state(live, order.intercepts[common])
         kept, kept_at = self._kept(order)
@@ -172,9 +178,10 @@ class Multipliers:
         places, found = np.empty((len(live), 2 * most), np.int64), np.empty(len(live), np.int64)
         self._kernels.pick(*state, rooms, self._setting.noise, self._turn, self.rows, self._marks, places, found)
         self._marks[kept] = False
-        picked = self._sifted(state, places, found) if self._setting.sifts else _first(places, found)
-        at = np.repeat(np.arange(len(live)), [len(flat) for flat in picked])
-        return np.concatenate([kept[:0], *picked]), at, kept, kept_at
+        used = np.arange(2 * most) < found[:, None]
+        if self._setting.sifts:
+            used &= self._sifted(state, places, found)
+        return (places[used], common[np.nonzero(used)[0]]), (kept, kept_at)
 
     def _small(self, order: Order) -> NDArray[np.bool_]:
         """Which of the live problems a unit begins with by solving them for its own rows, if it has some of both."""
@@ -195,15 +202,15 @@ class Multipliers:
         smalls.totals = smalls.sums(y * alpha)
         return smalls, flat
 
-    def _sifted_own(
-        self, live: NDArray[np.int64], small: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows that would be in use if own rows were all there are, and which of the live problems each is of."""
+    def _sifted_own(self, live: NDArray[np.int64], small: NDArray[np.bool_]) -> Entries:
+        """Rows that might be in use if own rows were all there are, and which of the live problems each is of."""
         if not small.any():
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         smalls, flat = self._own(live[small])
         self._solve(smalls, max(ROUGHLY, self._setting.tolerance))
-        used = np.flatnonzero((smalls.alpha > 0) | (self.alpha[flat] > 0))
+        middles = smalls.middles(np.zeros(len(smalls)))
+        near = smalls.y * (smalls.v - middles[smalls.problems]) > -NEAR
+        used = np.flatnonzero(near | (smalls.alpha > 0) | (self.alpha[flat] > 0))
         return flat[used], np.flatnonzero(small)[smalls.problems[used]]
 
     @property
@@ -274,17 +281,15 @@ class Multipliers:
     def move(self, moved: NDArray[np.int64], steps: Lists) -> None:
         """Move y alpha of rows, wherever they are, by these steps."""
         assert steps.values is not None
-        problems, ids, values = np.repeat(moved, np.diff(steps.firsts)), steps.keys, steps.values
-        mine = np.flatnonzero(self._own_rows[ids] >= 0)
-        at, side = self._flat(problems[mine], ids[mine])
-        old, bound = self.alpha[at], self.bound[at]
-        new = old + np.where(side > 0, values[mine], -values[mine])
-        new[new < NEXT_TO * np.minimum(bound, old + np.abs(values[mine]))] = 0
-        self.alpha[at] = np.where(new > bound * (1 - NEXT_TO), bound, new)
-        if self._direct.any():
-            self._add_lines(moved, steps)
-            others = ~self._direct[problems]
-            problems, ids, values = problems[others], ids[others], values[others]
+        where = self.pairs, self._known_codes, self._starts, self._own_rows, self._place
+        self._kernels.shift(self.alpha, self.bound, moved, steps.firsts, steps.keys, steps.values, *where, NEXT_TO)
+        direct = self._direct[moved]
+        if direct.any():
+            self._add_tables(moved, steps)
+        if direct.all():
+            return
+        others = np.flatnonzero(np.repeat(~direct, np.diff(steps.firsts)))
+        problems, ids, values = moved[steps.problems[others]], steps.keys[others], steps.values[others]
         pairs = self.pairs[problems]
         for code, columns in enumerate(self._columns):
             touched = np.flatnonzero((pairs == code).any(axis=1))
@@ -355,27 +360,28 @@ class Multipliers:
             at = slots[places[inside] - part.start]
             self._add_slab(code, 0, columns.awake, problems[inside], at, values[inside], columns.slab)
 
-    def _add_lines(self, moved: NDArray[np.int64], steps: Lists) -> None:
+    def _add_tables(self, moved: NDArray[np.int64], steps: Lists) -> None:
         """Add steps times columns to the scores of all rows of small problems, without keeping the columns."""
-        at = np.flatnonzero(self._direct[moved])
-        if not len(at):
-            return
-        chosen = np.flatnonzero(self._direct[moved][steps.problems])
         assert steps.values is not None
-        unique, places = np.unique(steps.keys[chosen], return_inverse=True)
-        kernel, problems = self._setting.kernel, moved[at]
-        self._kernels.add_lines(
-            self.score,
-            self._starts[problems],
-            self._counts[problems],
-            self._offsets[self.pairs[problems]],
-            self._lifted.matrix,
-            np.append(0, np.cumsum(np.diff(steps.firsts)[at])),
-            places,
-            steps.values[chosen],
-            kernel.turn(self._known.take(unique)).matrix,
-            kernel.numbers,
-        )
+        direct = self._direct[moved]
+        entries = np.flatnonzero(np.repeat(direct, np.diff(steps.firsts)))
+        problems, ids, values = moved[direct], steps.keys[entries], steps.values[entries]
+        pairs, firsts = self.pairs[problems], np.append(0, np.cumsum(np.diff(steps.firsts)[direct]))
+        kernel, known = self._setting.kernel.numbers, self._known.all().matrix
+        rows = self._starts[problems], self._counts[problems], self._offsets[pairs], self._lifted.matrix
+        where = *rows, firsts, ids, values, known
+        heads, spans = self._sorted(pairs.ravel())
+        among = np.zeros(len(known), dtype=bool)
+        among[ids] = True
+        used = np.flatnonzero(among)
+        order, bounds = self._sorted(self._known_codes[used])
+        self._kernels.add_within(self.score, heads, spans, *where, used[order], bounds, kernel)
+        self._kernels.add_between(self.score, pairs, self._known_codes, *where, kernel)
+
+    def _sorted(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """An order in which those of the first class come first, and so on, and where each class begins."""
+        order = np.argsort(codes, kind="stable")
+        return order, np.searchsorted(codes[order], np.arange(len(self.classes) + 1))
 
     def _catch_up(
         self,
@@ -421,8 +427,8 @@ class Multipliers:
     def _state(self, problems: NDArray[np.int64], intercepts: NDArray[np.float64]) -> tuple[Any, ...]:
         return problems, self._starts, self._awake(), self.score, self.alpha, self.bound, intercepts
 
-    def _kept(self, order: Order) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where own rows are that stay in the working sets, and which of the live problems each is of."""
+    def _kept(self, order: Order) -> Entries:
+        """Own rows that stay in the working sets of the live problems."""
         if order.kept is None:
             used = [
                 np.flatnonzero(self.alpha[self._starts[p, 0] : self.span(p, 1).stop]) + self._starts[p, 0]
@@ -435,24 +441,21 @@ class Multipliers:
         at = at[mine]
         return self._flat(order.live[at], order.kept.keys[mine])[0], at
 
-    def _sifted(
-        self, state: tuple[Any, ...], places: NDArray[np.int64], found: NDArray[np.int64]
-    ) -> list[NDArray[np.int64]]:
-        """Those of the rows picked for each problem that would be in use if these were all there is."""
-        kernel, lifted, picked = self._setting.kernel, self._lifted, _first(places, found)
+    def _sifted(self, state: tuple[Any, ...], places: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of the rows picked for each problem would be in use if these were all there is, as places have them."""
+        kernel, lifted = self._setting.kernel, self._lifted
         problems, starts, _, *arrays = state
         small = self._setting.whole[problems]  # where all go on, because fewer rounds count for more than fewer rows
-        if kernel.kind == "callable" or lifted.squares is not None:
-            return [
-                flat if whole else self._sifted_one(int(p), flat, float(b))
-                for p, flat, b, whole in zip(problems, picked, state[-1], small, strict=True)
-            ]
         used = np.zeros(places.shape, dtype=bool)
-        offsets, found = self._offsets[self.pairs], np.where(small, 0, found)
-        rows = lifted.matrix, offsets, kernel.numbers
-        self._kernels.sift(problems, starts, *arrays, places, found, *rows, SIFTED, used)
         used[small] = True
-        return [flat[chosen[: len(flat)]] for flat, chosen in zip(picked, used, strict=True)]
+        if kernel.kind == "callable" or lifted.squares is not None:
+            for at in np.flatnonzero(~small):
+                picked = places[at, : found[at]]
+                used[at, : found[at]] = np.isin(picked, self._sifted_one(int(problems[at]), picked, state[-1][at]))
+            return used
+        rows = lifted.matrix, self._offsets[self.pairs], kernel.numbers
+        self._kernels.sift(problems, starts, *arrays, places, np.where(small, 0, found), *rows, SIFTED, used)
+        return used
 
     def _sifted_one(self, p: int, flat: NDArray[np.int64], intercept: float) -> NDArray[np.int64]:
         """The same for one problem, with kernels that are not compiled."""
@@ -485,7 +488,3 @@ def classes_of(setting: Setting) -> list[Label]:
 def members_of(held: Held, setting: Setting) -> list[NDArray[np.int64]]:
     """The rows of each class of a setting."""
     return [held.members.get(label, np.zeros(0, np.int64)).copy() for label in classes_of(setting)]
-
-
-def _first(places: NDArray[np.int64], found: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    return [line[:count] for line, count in zip(places, found, strict=True)]

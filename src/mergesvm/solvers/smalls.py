@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class Smalls:
     def __len__(self) -> int:
         return len(self.firsts) - 1
 
-    @property
+    @cached_property
     def problems(self) -> NDArray[np.int64]:
         """Which problem each row is of."""
         return np.repeat(np.arange(len(self)), np.diff(self.firsts))
@@ -62,6 +63,17 @@ class Smalls:
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of values of the rows, by problem."""
         return np.bincount(self.problems, values, len(self)).astype(np.float64)
+
+    def middles(self, intercepts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By problem, the middle between the highest v that may rise and the lowest that may fall, as they are now.
+
+        Where nothing may rise, or nothing fall, it is as given.
+        """
+        from mergesvm.solvers.dual_kernels import middles
+
+        found = intercepts.copy()
+        middles(self.firsts, self.y, self.v, self.alpha, self.bound, found)
+        return found
 
     def span(self, k: int) -> slice:
         """Where the rows of a problem are."""

@@ -154,7 +154,9 @@ class Unit:
 
     def _news(self, rows: NDArray[np.int64]) -> Packet | None:
         """Those of some rows that were never sent."""
-        fresh = np.unique(rows[~self._sent[rows]])
+        wanted = np.zeros(len(self._held), dtype=bool)
+        wanted[rows] = True
+        fresh = np.flatnonzero(wanted & ~self._sent)
         if not len(fresh):
             return None
         self._sent[fresh] = True

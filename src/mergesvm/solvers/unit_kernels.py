@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, uint64
 
 from mergesvm.solvers.dual_kernels import ascend
-from mergesvm.solvers.value_kernels import line, small_matrix
+from mergesvm.solvers.value_kernels import small_matrix, table
 
 SUMS = {"reassoc", "contract", "nsz"}
 """What the compiler may assume: sums may change their order, but NaN and infinity have to pass."""
@@ -177,31 +177,91 @@ def add_columns(score, starts, firsts, slots, steps, slab, count):  # type: igno
 
 
 @njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True)
-def add_lines(score, starts, counts, offsets, lifted, firsts, places, steps, rows, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Add lines of the kernel, which are not kept, times steps of y alpha to the scores of both sides of many problems.
+def add_within(score, heads, spans, starts, counts, offsets, lifted, firsts, ids, steps, known, used, bounds, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add what rows that moved do to the scores of rows of their own class, in many problems.
 
-    Problem k has the entries firsts[k] to firsts[k + 1] of places, which are those of lifted rows, and of steps. The
-    rows of its side s are the lines of ``lifted`` from offsets[k, s] on; their scores, those of one side after those
-    of the other, begin at starts[k, 0].
+    Problem k has the entries firsts[k] to firsts[k + 1] of ids, which are those of known rows, turned, and of steps.
+    All ids of class c that there are among them are those of used from bounds[c] to bounds[c + 1]; the sides of
+    problems that are of this class, as 2 k + side, are the heads from spans[c] to spans[c + 1]. The rows of a side are
+    the lines of ``lifted`` from offsets[k, side] on, and their scores begin at starts[k, side]. Kernel values are
+    computed once for all problems of a class.
     """
-    width = lifted.shape[1]
+    places = np.full(known.shape[0], -1)
+    for c in range(bounds.size - 1):
+        mine = used[bounds[c] : bounds[c + 1]]
+        if mine.size == 0:
+            continue
+        k, side = divmod(heads[spans[c]], 2)
+        size = uint64(counts[k, side])
+        values = table(known[mine], lifted[offsets[k, side] : offsets[k, side] + counts[k, side]], kernel)
+        part = np.empty(size, lifted.dtype)
+        for place in range(mine.size):
+            places[mine[place]] = place
+        for head in range(spans[c], spans[c + 1]):
+            k, side = divmod(heads[head], 2)
+            part[:] = 0
+            for entry in range(firsts[k], firsts[k + 1]):
+                if places[ids[entry]] >= 0:
+                    step, line = lifted.dtype.type(steps[entry]), values[places[ids[entry]]]
+                    for t in range(size):
+                        part[t] += step * line[t]
+            out = score[starts[k, side] :]
+            for t in range(size):
+                out[t] += part[t]
+        places[mine] = -1
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def add_between(score, pairs, codes, starts, counts, offsets, lifted, firsts, ids, steps, known, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add what rows that moved do to the scores of rows of the other class: see :func:`add_within`.
+
+    ``pairs`` are the classes of the problems, and ``codes`` those of known rows. These kernel values are of no other
+    problem, and are not kept.
+    """
     for k in range(starts.shape[0]):
-        size = counts[k, 0] + counts[k, 1]
-        columns, part = np.empty((width, size), lifted.dtype), np.zeros(size, lifted.dtype)
-        values, row = np.empty((1, size), lifted.dtype), 0
+        here = slice(firsts[k], firsts[k + 1])
         for side in range(2):
-            for t in range(offsets[k, side], offsets[k, side] + counts[k, side]):
-                for d in range(width):
-                    columns[d, row] = lifted[t, d]
-                row += 1
+            moved = np.flatnonzero(codes[ids[here]] != pairs[k, side])
+            size, start, offset = counts[k, side], starts[k, side], offsets[k, side]
+            if moved.size and size:
+                values = table(known[ids[here][moved]], lifted[offset : offset + size], kernel)
+                score[start : start + size] += np.dot(steps[here][moved].astype(lifted.dtype), values)
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def shift(alpha, bound, moved, firsts, ids, steps, pairs, codes, starts, rows, place, nearness):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Move alpha of a unit's own rows by steps of y alpha; next to a bound, by this share of it, it is on it.
+
+    Of the known rows ``codes`` are the classes, and ``rows`` which of its own each is, or -1; each of these has a place
+    within its class.
+    """
+    for k in range(moved.size):
+        p = moved[k]
         for entry in range(firsts[k], firsts[k + 1]):
-            line(values, rows[places[entry]], columns, kernel)
-            step = lifted.dtype.type(steps[entry])
-            for t in range(uint64(size)):
-                part[t] += step * values[0, t]
-        out = score[starts[k, 0] :]
-        for t in range(uint64(size)):
-            out[t] += part[t]
+            row = rows[ids[entry]]
+            if row < 0:
+                continue
+            side = 1 if pairs[p, 1] == codes[ids[entry]] else 0
+            at = starts[p, side] + place[row]
+            step = steps[entry] if side else -steps[entry]
+            new = alpha[at] + step
+            if new < nearness * min(bound[at], alpha[at] + abs(step)):
+                new = 0.0
+            alpha[at] = bound[at] if new > bound[at] * (1 - nearness) else new
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def describe(flat, at, heads, live, starts, score, alpha, bound, rows, keys, values):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write of rows, each of one of the live problems, which they are, v, alpha, its bound and y, where heads say.
+
+    The heads of the problems advance.
+    """
+    for k in range(flat.size):
+        t, to = flat[k], heads[at[k]]
+        y = 1.0 if t >= starts[live[at[k]], 1] else -1.0
+        keys[to] = rows[t]
+        values[to, 0], values[to, 1], values[to, 2], values[to, 3] = y - score[t], alpha[t], bound[t], y
+        heads[at[k]] += 1
 
 
 @njit(nogil=True, error_model="numpy", cache=True)

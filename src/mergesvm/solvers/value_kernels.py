@@ -75,6 +75,14 @@ def present(values, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
+def table(turned, rows, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Kernel values of turned lifted dense rows with lifted ones, (turned, rows)."""
+    values = np.dot(turned, rows.T)
+    present(values, kernel)
+    return values
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
 def small_matrix(rows, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
     """Kernel values of lifted dense rows with one another."""
     turned = rows.copy()
@@ -82,9 +90,7 @@ def small_matrix(rows, kernel):  # type: ignore[no-untyped-def] # pragma: no cov
         last = rows.shape[1] - 1
         for i in range(rows.shape[0]):
             turned[i, last - 1], turned[i, last] = rows[i, last], rows[i, last - 1]
-    K = np.dot(turned, rows.T)
-    present(K, kernel)
-    return K
+    return table(turned, rows, kernel)
 
 
 @njit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy", cache=True)
