@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-from mergesvm.data.text_fields import NEWLINE, find_ends
+from mergesvm.data.text_fields import find_ends
+from mergesvm.data.text_lines import NEWLINE
 from mergesvm.data.text_numbers import RETURN
 from mergesvm.data.text_runs import STAGE_LINES, parse_run
 from mergesvm.data.text_words import STRETCH, WORD_BYTES, byte, put, word
@@ -34,7 +35,7 @@ def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def
     room = max(uint64(AHEAD), uint64(4) * fields)
     # In one piece, which lives as long as its first lines are used by name: numba lets go of an array of which only the
     # address is used.
-    memory = np.zeros((2 + STAGE_LINES, room + uint64(STRETCH)), dtype=np.uint64)
+    memory = np.empty((2 + STAGE_LINES, room + uint64(STRETCH)), dtype=np.uint64)
     ends, breaks, apart = memory[0], memory[1], uint64(memory.strides[0])
     begin = uint64(text.ctypes.data)
     at, end, rows = begin, begin + uint64(text.size), 0

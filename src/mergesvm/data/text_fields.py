@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from numba import njit, uint64
 
+from mergesvm.data.text_lines import NEWLINE
 from mergesvm.data.text_words import STRETCH, WORD_BYTES, byte, ones, put, separators, zeros_behind
-
-NEWLINE = 10
 
 _USUAL = 8
 """So many ends of fields in a stretch are written down without a look at how many there are."""

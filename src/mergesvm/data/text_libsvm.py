@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-from mergesvm.data.text_fields import NEWLINE
+from mergesvm.data.text_lines import NEWLINE
 from mergesvm.data.text_numbers import COLON, DIGIT_0, DIGIT_9, HASH, RETURN, SPACE, TAB, number
 
 FINE, NO_VALUE, NO_INDEX, ORDER, TOO_LARGE, ZERO = range(6)

@@ -14,6 +14,8 @@ from llvmlite import ir
 from numba import types, uint64
 from numba.extending import intrinsic
 
+from mergesvm.data.text_lines import NEWLINE
+
 WINDOW = 32
 """So many bytes are looked at from where a number begins."""
 
@@ -32,7 +34,7 @@ TOGETHER = 4
 WORD_BYTES = uint64(8)
 
 _BYTE, _WORD = ir.IntType(8), ir.IntType(64)
-_ZERO, _POINT, _NEWLINE = ord("0"), ord("."), ord("\n")
+_ZERO, _POINT = ord("0"), ord(".")
 
 
 @intrinsic
@@ -155,7 +157,7 @@ def separators(context, address, delimiter):  # type: ignore[no-untyped-def] # p
         stretch = _load(builder, address, STRETCH)
         ends, breaks = (
             builder.bitcast(builder.icmp_unsigned("==", stretch, other), _WORD)
-            for other in (_spread(builder, delimiter, STRETCH), _same(_NEWLINE, STRETCH))
+            for other in (_spread(builder, delimiter, STRETCH), _same(NEWLINE, STRETCH))
         )
         return context.make_tuple(builder, signature.return_type, [builder.or_(ends, breaks), breaks])
 

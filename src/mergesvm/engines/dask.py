@@ -32,7 +32,8 @@ QUIET = {
     "distributed.worker.memory.monitor-interval": "500ms",
 }
 """How often the processes of a cluster that is started here look at themselves. As Dask has it, that is up to a hundred
-times a second, for a dashboard that nobody watches, and takes a twentieth of the time of all cores."""
+times a second, for a dashboard that nobody watches, and takes a twentieth of the time of all cores. That memory runs
+out is noticed twice, and not ten times, a second."""
 
 
 class Dask(Engine):

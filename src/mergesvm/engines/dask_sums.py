@@ -65,7 +65,7 @@ def _shares(blocks: Sequence[Block], count: int) -> list[list[int]]:
     total, seen = sum(blocks[place].size for place in held), 0
     shares: list[list[int]] = [[] for _ in range(count)]
     for place in held:
-        shares[count * seen // max(1, total)].append(place)
+        shares[min(count - 1, count * seen // max(1, total))].append(place)
         seen += blocks[place].size
     return [share for share in shares if share]
 

@@ -110,7 +110,8 @@ class Columns:
         from mergesvm.solvers.unit_kernels import reorder
 
         self.rows.reorder(order)
-        reorder(self.slab, np.flatnonzero(self._holders >= 0), order)
+        if self.computed:
+            reorder(self.slab, np.flatnonzero(self._holders >= 0), order)
         self.awake = awake
 
     def wake(self) -> None:

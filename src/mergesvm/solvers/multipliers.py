@@ -346,10 +346,11 @@ class Multipliers:
                 columns.wake()
         self._sleeping, self._log = [], []
 
-    def _flat(self, problems: NDArray[np.int64], ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where own rows are in the arrays of all problems, and on which side."""
+    def _flat(self, problems: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where own rows are in the arrays of all problems."""
         side = (self.pairs[problems, 1] == self._known_codes[ids]).astype(np.int64)
-        return self._starts[problems, side] + self._place[self._own_rows[ids]], side
+        flat: NDArray[np.int64] = self._starts[problems, side] + self._place[self._own_rows[ids]]
+        return flat
 
     def _add(self, code: int, problems: NDArray[np.int64], ids: NDArray[np.int64], values: NDArray[np.float64]) -> None:
         """Add steps times columns to the scores of the rows of a class that are awake."""
@@ -362,6 +363,8 @@ class Multipliers:
 
     def _add_tables(self, moved: NDArray[np.int64], steps: Lists) -> None:
         """Add steps times columns to the scores of all rows of small problems, without keeping the columns."""
+        from mergesvm.solvers.table_kernels import add_between, add_within
+
         assert steps.values is not None
         direct = self._direct[moved]
         entries = np.flatnonzero(np.repeat(direct, np.diff(steps.firsts)))
@@ -375,8 +378,8 @@ class Multipliers:
         among[ids] = True
         used = np.flatnonzero(among)
         order, bounds = self._sorted(self._known_codes[used])
-        self._kernels.add_within(self.score, heads, spans, *where, used[order], bounds, kernel)
-        self._kernels.add_between(self.score, pairs, self._known_codes, *where, kernel)
+        add_within(self.score, heads, spans, *where, used[order], bounds, kernel)
+        add_between(self.score, pairs, self._known_codes, *where, kernel)
 
     def _sorted(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """An order in which those of the first class come first, and so on, and where each class begins."""
@@ -439,7 +442,7 @@ class Multipliers:
         at = np.repeat(np.arange(len(order.live)), np.diff(order.kept.firsts))
         mine = self._own_rows[order.kept.keys] >= 0
         at = at[mine]
-        return self._flat(order.live[at], order.kept.keys[mine])[0], at
+        return self._flat(order.live[at], order.kept.keys[mine]), at
 
     def _sifted(self, state: tuple[Any, ...], places: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of the rows picked for each problem would be in use if these were all there is, as places have them."""
