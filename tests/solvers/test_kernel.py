@@ -14,7 +14,7 @@ from mergesvm.solvers.dual_kernels import NARROW, ascend
 from mergesvm.solvers.kernel import Kernel
 from mergesvm.solvers.smalls import Smalls
 from mergesvm.solvers.stack import Known, Stack
-from mergesvm.solvers.unit_kernels import add_between, add_within
+from mergesvm.solvers.table_kernels import add_between, add_within
 from mergesvm.solvers.value_kernels import exponentials
 
 KERNELS = [
