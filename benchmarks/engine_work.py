@@ -10,12 +10,14 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 import make_files
 import mergesvm as ms
 from datasets import mnist
+from mergesvm.engines.traffic import Traffic
 
 NARROW_ROWS = 20_000_000
 FEATURES = 1000
@@ -52,6 +54,21 @@ def pin(core: int) -> None:
     os.sched_setaffinity(0, {cores[core % len(cores)]})
 
 
+class Turn(NamedTuple):
+    """What was measured at one go: seconds, and what was sent."""
+
+    engine: float
+    by_hand: float
+    cpu: float
+    sent: int
+    messages: int
+
+
+def traffic_since(before: Traffic, after: Traffic) -> tuple[int, int]:
+    """Bytes and messages."""
+    return after.total - before.total, after.messages - before.messages
+
+
 def learn_part(part: ms.Scan, features) -> float:
     """Learn by hand, on one thread; the seconds it took."""
     start = time.perf_counter()
@@ -60,33 +77,47 @@ def learn_part(part: ms.Scan, features) -> float:
 
 
 def ranks(name: str, folder: Path, repeats: int) -> None:
+    """One rank and two ranks in turns. While one works alone, the other sleeps."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
     pin(comm.rank)
     ms.load_kernels()
     scan, features = work(name, folder)
-    engine = ms.engines.MPI(comm, root=0)
-    found: dict[str, list[float]] = {"engine": [], "by_hand": [], "cpu": []}
-    for repeat in range(repeats + 1):
-        comm.Barrier()
-        start, busy = time.perf_counter(), time.process_time()
-        before = engine.traffic
-        ms.learn(scan, features=features, engine=engine)
-        busy = time.process_time() - busy
-        comm.Barrier()
-        seconds = time.perf_counter() - start
-        part = scan.parts(comm.size)[comm.rank]
-        comm.Barrier()
-        by_hand = max(comm.allgather(learn_part(part, features)))
-        if repeat:  # the first is a warm-up
-            found["engine"].append(seconds)
-            found["by_hand"].append(by_hand)
-            found["cpu"].append(max(comm.allgather(busy)))
+    engines = {1: ms.engines.MPI(MPI.COMM_SELF, root=0), comm.size: ms.engines.MPI(comm, root=0)}
+    turns = []
+    for number in range(repeats + 1):
+        turn: dict[int, Turn] = {}
+        for workers in sorted(engines, reverse=number % 2 == 1):
+            wait_quietly(comm)
+            if comm.rank < workers:
+                team = MPI.COMM_SELF if workers == 1 else comm
+                turn[workers] = rank_turn(engines[workers], team, scan, features)
+        turns.append(turn)
     if comm.rank == 0:
-        sent = engine.traffic
-        said = {"total": sent.total - before.total, "messages": sent.messages - before.messages}
-        print(json.dumps({**found, "traffic": {**said, "rounds": sent.rounds - before.rounds}}))
+        print(json.dumps(turns[1:]))  # the first is a warm-up
+
+
+def rank_turn(engine: ms.engines.MPI, team, scan: ms.Scan, features) -> Turn:
+    """Learn with the engine, and by hand."""
+    before = engine.traffic
+    team.Barrier()
+    start, busy = time.perf_counter(), time.process_time()
+    ms.learn(scan, features=features, engine=engine)
+    busy = time.process_time() - busy
+    team.Barrier()
+    seconds = time.perf_counter() - start
+    part = scan.parts(team.size)[team.rank]
+    team.Barrier()
+    by_hand = max(team.allgather(learn_part(part, features)))
+    return Turn(seconds, by_hand, max(team.allgather(busy)), *traffic_since(before, engine.traffic))
+
+
+def wait_quietly(comm) -> None:
+    """Wait for all ranks. MPI's own waiting keeps a core busy, and so slows the other one down."""
+    request = comm.Ibarrier()
+    while not request.Test():
+        time.sleep(0.001)
 
 
 if __name__ == "__main__":

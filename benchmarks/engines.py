@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from statistics import median
 
 from rich.console import Console
 from rich.table import Table
@@ -24,6 +24,7 @@ import engine_work
 import make_files
 import mergesvm as ms
 from datasets import folder as data_folder
+from engine_work import Turn
 from machine import describe
 from planes import Plane, beside
 from targets import Targets
@@ -38,78 +39,77 @@ SETTINGS = {
     "OPENBLAS_NUM_THREADS": "1",
     "MALLOC_MMAP_THRESHOLD_": str(2**25),
     "MALLOC_TRIM_THRESHOLD_": str(2**40),
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_ARENA_MAX": "1",
 }
 
 
-def measure_mpi(name: str, folder: Path, workers: int, repeats: int) -> dict[str, Any]:
+Turns = list[dict[int, Turn]]
+"""What each turn gave, by the number of workers."""
+
+
+def turns_of_mpi(name: str, folder: Path, repeats: int) -> Turns:
     mpiexec = Path(sys.executable).parent / "mpiexec"
-    command = [mpiexec, "-n", str(workers), sys.executable, HERE / "engine_work.py", name, folder, str(repeats)]
+    command = [mpiexec, "-n", "2", sys.executable, HERE / "engine_work.py", name, folder, str(repeats)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout.splitlines()[-1])
-    traffic = found["traffic"]
-    return {
-        "engine": min(found["engine"]),
-        "by_hand": min(found["by_hand"]),
-        "sent": traffic["total"],
-        "messages": traffic["messages"],
-        "rounds": traffic["rounds"],
-    }
+    turns = json.loads(done.stdout.splitlines()[-1])
+    return [{int(workers): Turn(*found) for workers, found in turn.items()} for turn in turns]
 
 
-def measure_dask(name: str, folder: Path, workers: int, repeats: int) -> dict[str, Any]:
+def turns_of_dask(name: str, folder: Path, repeats: int) -> Turns:
     import dask
     import distributed  # noqa: F401 - it brings the settings that are changed here
 
     ms.load_kernels()
+    scan, features = engine_work.work(name, folder)
     settings = {f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in SETTINGS.items()}
-    with dask.config.set(settings), ms.engines.Dask(workers=workers) as engine:
-        client = engine.client
-        for core, address in enumerate(client.scheduler_info()["workers"]):
-            client.run(engine_work.pin, core, workers=[address])
-            client.run(ms.load_kernels, workers=[address])
-        scan, features = engine_work.work(name, folder)
-        times, by_hand = [], []
-        for _ in range(repeats + 1):
-            before, start = engine.traffic, time.perf_counter()
-            ms.learn(scan, features=features, engine=engine)
-            times.append(time.perf_counter() - start)
-            futures = [
-                client.submit(engine_work.learn_part, part, features, pure=False) for part in scan.parts(workers)
-            ]
-            by_hand.append(max(client.gather(futures)))
-        sent = engine.traffic
-        return {
-            "engine": min(times[1:]),
-            "by_hand": min(by_hand[1:]),
-            "sent": sent.total - before.total,
-            "messages": sent.messages - before.messages,
-            "rounds": sent.rounds - before.rounds,
-        }
+    with dask.config.set(settings), ms.engines.Dask(workers=1) as alone, ms.engines.Dask(workers=2) as pair:
+        for engine in (alone, pair):
+            for core, address in enumerate(engine.client.nthreads()):
+                engine.client.run(engine_work.pin, core, workers=[address])
+            engine.client.run(ms.load_kernels)
+        turns = []
+        for number in range(repeats + 1):
+            order = (pair, alone) if number % 2 else (alone, pair)
+            turns.append({engine.workers: dask_turn(engine, scan, features) for engine in order})
+    return turns[1:]
 
 
-MEASURES: dict[str, Callable[..., dict[str, Any]]] = {"MPI": measure_mpi, "Dask": measure_dask}
+def dask_turn(engine: ms.engines.Dask, scan: ms.Scan, features: ms.features.FeatureMap | None) -> Turn:
+    """Learn with the engine, and by hand."""
+    before, start = engine.traffic, time.perf_counter()
+    ms.learn(scan, features=features, engine=engine)
+    seconds, sent = time.perf_counter() - start, engine_work.traffic_since(before, engine.traffic)
+    parts = scan.parts(engine.workers)
+    futures = [engine.client.submit(engine_work.learn_part, part, features, pure=False) for part in parts]
+    return Turn(seconds, max(engine.client.gather(futures)), 0.0, *sent)
+
+
+MEASURES: dict[str, Callable[..., Turns]] = {"MPI": turns_of_mpi, "Dask": turns_of_dask}
 
 
 def shared(console: Console, targets: Targets, folder: Path, repeats: int, wanted: list[str]) -> None:
     """MPI and Dask: two workers against one, and the engine against learning by hand."""
     for name, title in engine_work.TITLES.items() if wanted else ():
-        table = Table(title=title, title_justify="left")
+        table = Table(title=f"{title}: medians of {repeats} turns", title_justify="left")
         for column in ("engine", "workers", "s", "by hand s", "engine / by hand", "efficiency", "sent MB", "messages"):
             table.add_column(column, justify="left" if column == "engine" else "right")
         for engine in wanted:
-            one, two = (MEASURES[engine](name, folder, workers, repeats) for workers in (1, 2))
-            efficiency = one["engine"] / (2 * two["engine"])
-            for workers, found in ((1, one), (2, two)):
-                cost = found["engine"] / found["by_hand"]
+            turns = MEASURES[engine](name, folder, repeats)
+            efficiency = median(turn[1].engine / (2 * turn[2].engine) for turn in turns)
+            bare = median(turn[1].by_hand / (2 * turn[2].by_hand) for turn in turns)
+            for workers in (1, 2):
+                found = [turn[workers] for turn in turns]
+                cost = median(each.engine / each.by_hand for each in found)
                 table.add_row(
                     engine,
                     str(workers),
-                    f"{found['engine']:.3f}",
-                    f"{found['by_hand']:.3f}",
+                    f"{median(each.engine for each in found):.3f}",
+                    f"{median(each.by_hand for each in found):.3f}",
                     f"{cost:.3f}",
-                    f"{efficiency:.3f}" if workers == 2 else "",
-                    f"{found['sent'] / 1e6:.2f}",
-                    str(found["messages"]),
+                    f"{efficiency:.3f} ({bare:.3f})" if workers == 2 else "",
+                    f"{found[-1].sent / 1e6:.2f}",
+                    str(found[-1].messages),
                 )
                 targets.at_most(f"{engine}, {title}, {workers} workers: engine / by hand", cost, 1.15)
             targets.at_least(f"{engine}, {title}: efficiency", efficiency, EFFICIENCY[name], "{:.3f}")

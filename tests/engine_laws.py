@@ -185,7 +185,7 @@ def law_each_unit_gets_its_own_and_no_other(engine):
         return
     with engine.units(register(), "abcde") as units:
         # Where every worker runs the caller's program, it can give its own only, and what it has for others is unused.
-        mine = [index % engine.workers == engine.rank or not engine.collective for index in range(5)]
+        mine = [index * engine.workers // 5 == engine.rank or not engine.collective for index in range(5)]
         each = [10 * index if own else "not mine" for index, own in enumerate(mine)]
         assert units.call("note", "to all", each=each) == ["a1", "b1", "c1", "d1", "e1"]
         assert units.call("note", each=[None] * 5) == ["a2", "b2", "c2", "d2", "e2"]

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather, fs
 from scipy import sparse
@@ -24,6 +25,7 @@ import samples
 from mergesvm.data import Scan
 from mergesvm.data.plain_csv import _Layout
 from mergesvm.data.prefetch import worked_ahead
+from mergesvm.data.scan import _owners
 from mergesvm.data.text_lines import whole_lines
 
 
@@ -139,6 +141,40 @@ def test_parts_are_about_as_large(count, tmp_path, monkeypatch):
     assert sum(part.n_rows() for part in scan.parts(count)) == 8371
 
 
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+def test_parts_of_one_file_differ_by_one_group_of_rows_and_are_read_in_one_go(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
+    table = pa.table({"x": np.arange(770.0), "y": np.arange(770) % 2})
+    if kind == "parquet":
+        pq.write_table(table, tmp_path / "day.parquet", row_group_size=10)
+    else:
+        feather.write_feather(table, tmp_path / "day.feather", chunksize=10)
+    scan = ms.scan(tmp_path / f"day.{kind}", label="y")
+    for count in (2, 3, 8, 11):
+        parts = scan.parts(count)
+        assert [len(part.readers) for part in parts] == [1] * count
+        rows = [sum(piece.rows.n_rows for piece in part) for part in parts]
+        assert sum(rows) == 770
+        assert max(rows) - min(rows) <= 10
+
+
+def test_row_groups_of_unequal_size_are_cut_where_it_is_most_even(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
+    sizes = [100, 10, 10, 10, 10, 10, 50, 100, 100]
+    table = pa.table({"x": np.arange(sum(sizes) + 0.0), "y": np.arange(sum(sizes)) % 2})
+    with pq.ParquetWriter(tmp_path / "x.parquet", table.schema) as writer:
+        for start, rows in zip(np.cumsum([0, *sizes]).tolist(), sizes, strict=False):
+            writer.write_table(table.slice(start, rows))
+    parts = ms.scan(tmp_path / "x.parquet", label="y").parts(2)
+    assert [part.n_rows() for part in parts] == [200, 200]
+    assert [part.readers[0].first_row for part in parts] == [0, 200]
+
+
+def test_an_empty_file_at_the_end_goes_to_a_worker_that_is_there():
+    assert _owners([4, 4, 0], 2) == [0, 1, 1]
+    assert _owners([0, 0], 3) == [0, 0]
+
+
 def test_small_files_are_not_cut_and_a_single_row_is_one_part(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((1000, 10)))
     scan = ms.scan(tmp_path / "x.npy", -1)
@@ -155,7 +191,7 @@ def test_arrays_stored_by_columns_are_cut(tmp_path):
     parts = scan.readers[0].cut(scan.size // 7)
     blocks = [part.rows.block(0, part.rows.n_rows) for reader in parts for part in scan._of([reader])]
     np.testing.assert_array_equal(np.vstack(blocks), X)
-    assert [reader.first_row for reader in parts] == [0, 86, 172, 258, 344, 430, 516]
+    assert [reader.first_row for reader in parts] == [0, 86, 171, 257, 343, 429, 514]
 
 
 def test_idx_with_labels_that_are_compressed_is_not_cut(tmp_path):

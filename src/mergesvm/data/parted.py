@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import accumulate, pairwise
 from typing import ClassVar, Self
 
 from mergesvm.data.reader import Reader, Slice
 from mergesvm.engines.engine import naming
-
-FEW = 16
-"""With fewer units a part than this, one more or less makes a difference."""
 
 
 class PartedReader(Reader):
@@ -39,15 +38,24 @@ class PartedReader(Reader):
         part.span = span
         return part
 
-    def evenly(self, span: range, size: int) -> list[Reader]:
-        """Parts of about so many bytes, where all units are about as large; this reader if that makes a single one."""
-        count = min(len(span), round(self.size / max(1, size)))
-        if count < 2:
+    def evenly(self, span: range, size: int, rows: Sequence[int] | None = None) -> list[Reader]:
+        """Parts of about so many bytes, as equal as units allow; this reader if that makes a single one.
+
+        ``rows`` are those of each unit, where it is known how many there are; else all units are taken to be alike.
+        """
+        ends = range(len(span) + 1) if rows is None else [0, *accumulate(rows)]
+        total, count = max(1, ends[-1]), min(len(span), round(self.size / max(1, size)))
+        cuts = sorted({_nearest(ends, total * part / count) for part in range(count + 1)}) if count > 1 else []
+        if len(cuts) < 3:
             return [self]
-        # Few units make coarse parts: rather smaller ones than that.
-        step = len(span) // count if len(span) < FEW * count else -(-len(span) // count)
-        runs = [span[start : start + step] for start in range(0, len(span), step)]
-        return [self.run(run, self.size * len(run) // len(span)) for run in runs]
+        return [
+            self.run(
+                span[begin:end],
+                self.size * ends[end] // total - self.size * ends[begin] // total,
+                0 if rows is None else self.first_row + ends[begin],
+            )
+            for begin, end in pairwise(cuts)
+        ]
 
     def joined(self, following: Reader) -> Self | None:
         """One part with the one that follows it; None if that does not follow.
@@ -78,3 +86,13 @@ class PartedReader(Reader):
                 if name is not None:
                     part.rows.source = name
                 yield part
+
+
+def _nearest(ends: Sequence[int], wanted: float) -> int:
+    """The place of the number that is nearest to the wanted one.
+
+    >>> [_nearest([0, 10, 20, 100], wanted) for wanted in (0, 4, 6, 21, 90, 100)]
+    [0, 0, 1, 2, 3, 3]
+    """
+    above = bisect_left(ends, wanted)
+    return above - 1 if above > 0 and wanted - ends[above - 1] < ends[above] - wanted else above

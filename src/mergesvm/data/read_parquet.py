@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 
 from mergesvm.data.parted import PartedReader
@@ -40,16 +39,7 @@ class ParquetReader(TableReader, PartedReader):
         """Runs of row groups."""
         with self.reading(), self._opened() as file:
             groups = self._chosen(file.metadata)
-            counts = _group_rows(file.metadata, groups)
-        row_size, begin = self.size / max(1, sum(counts)), 0
-        rows = [0, *np.cumsum(counts).tolist()]
-        parts: list[Reader] = []
-        for end in range(1, len(rows)):
-            if end == len(counts) or row_size * (rows[end + 1] - rows[begin]) > size:
-                bytes_here = round(row_size * (rows[end] - rows[begin]))
-                parts.append(self.run(groups[begin:end], bytes_here, self.first_row + rows[begin]))
-                begin = end
-        return parts if len(parts) > 1 else [self]
+            return self.evenly(groups, size, _group_rows(file.metadata, groups))
 
     def _chosen(self, metadata: Any) -> range:
         return range(metadata.num_row_groups) if self.span is None else self.span

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import heapq
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 from mergesvm.data.labels import Label
@@ -26,6 +27,9 @@ LEAST_BYTES = 2**20
 
 GRAINS = 4
 """Files are cut into pieces of this share of what a worker reads, so that loads differ little."""
+
+EVEN = 1.02
+"""Pieces are dealt out in a row if the largest load is then at most so many times as large as it could be."""
 
 MOST_ROWS, LEAST_ROWS = 1 << 18, 256
 
@@ -365,17 +369,26 @@ def _owners(sizes: list[int], count: int) -> list[int]:
     """Which of so many workers gets which piece, so that all have about the same.
 
     >>> _owners([5, 3, 3, 3, 3, 1], 3)
-    [0, 1, 1, 2, 2, 0]
+    [0, 1, 2, 1, 2, 0]
+    >>> _owners([10, 9, 10, 9, 10, 10, 9, 10], 2)
+    [0, 0, 0, 0, 1, 1, 1, 1]
     """
+    # In a row, if that is even enough: neighbours are read in one go.
+    ends, total = list(accumulate(sizes)), max(1, sum(sizes))
+    in_a_row = [min(count - 1, int(count * (end - size / 2) / total)) for end, size in zip(ends, sizes, strict=True)]
+    fairly = [0] * len(sizes)
     loads = [(0, worker) for worker in range(count)]
-    takers: dict[int, list[int]] = {}
-    for size in sorted(sizes, reverse=True):  # the largest first, each to the one that has least
-        load, worker = heapq.heappop(loads)
-        heapq.heappush(loads, (load + size, worker))
-        takers.setdefault(size, []).append(worker)
-    # It does not matter which piece of the same size one gets: neighbours, then, which are read in one go.
-    queues = {size: iter(sorted(workers)) for size, workers in takers.items()}
-    return [next(queues[size]) for size in sizes]
+    for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):  # the largest first
+        load, fairly[place] = heapq.heappop(loads)  # each to the one that has least
+        heapq.heappush(loads, (load + sizes[place], fairly[place]))
+    return in_a_row if _most(sizes, in_a_row) <= EVEN * _most(sizes, fairly) else fairly
+
+
+def _most(sizes: list[int], owners: list[int]) -> int:
+    loads: Counter[int] = Counter()
+    for size, owner in zip(sizes, owners, strict=True):
+        loads[owner] += size
+    return max(loads.values(), default=0)
 
 
 def _append(readers: list[Reader], piece: Reader) -> None:

@@ -103,8 +103,7 @@ class MPI(Engine):
                 attempt.index = index
                 attempt.results.append(work(index))
             work.finish()
-        shares = self._exchange(attempt)
-        return [shares[index % self.workers][index // self.workers] for index in range(len(tasks))]
+        return [result for share in self._exchange(attempt) for result in share]
 
     def merge(
         self,
@@ -173,8 +172,7 @@ class MPI(Engine):
             messages = self._comm.gather(attempt.message(), self._top)
 
         def chosen() -> tuple[list[int], Result]:
-            shares = self._read(messages, attempt)
-            answers = [shares[index % self.workers][index // self.workers] for index in range(count)]
+            answers = [answer for share in self._read(messages, attempt) for answer in share]
             return [len(message) for message in messages], decide(answers)
 
         try:
@@ -215,7 +213,9 @@ class MPI(Engine):
         return self.root or 0
 
     def _share(self, count: int) -> range:
-        return range(self.rank, count, self.workers)
+        """The numbers of this rank's tasks: neighbours, which are often parts of one file."""
+        first, end = (-(-count * rank // self.workers) for rank in (self.rank, self.rank + 1))
+        return range(first, end)
 
     def _add(self, held: list[Result], join: Addition[Result], plan: Any, ranks: list[int]) -> Result | None:
         """Add the numbers of all ranks, block by block."""
