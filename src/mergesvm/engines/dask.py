@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from mergesvm.engines.cores import cores
 from mergesvm.engines.dask_collections import as_delayed, is_collection, table_schema
 from mergesvm.engines.dask_run import Run, watched
-from mergesvm.engines.dask_sums import add_up
+from mergesvm.engines.dask_sums import add_here, add_up
 from mergesvm.engines.dask_units import DaskUnits
 from mergesvm.engines.engine import Done, Engine, Units
 from mergesvm.engines.joining import Addition, Join
@@ -148,9 +148,9 @@ class Dask(Engine):
         """Apply a function to every task; results in the order of the tasks."""
         if not len(tasks):
             return []
-        self._threads()
+        workers = self._threads()
         with Run(self.client, function, given) as run:
-            leaves = run.leaves(tasks, names)
+            leaves = run.leaves(tasks, names, dealt=len(tasks) <= len(workers))
             run.wait(leaves, done)
             results: list[Result] = run.gather(leaves)
         self._count(run, 1)
@@ -169,20 +169,28 @@ class Dask(Engine):
     ) -> Result | None:
         """Apply a function to every task, and join the results: first those of each worker there, then across them.
 
-        Sums of numbers are added up in shares, one a worker; other results are joined whole, in a tree.
+        Sums of numbers of up to two workers are added up by the client, those of more in shares, one a worker; other
+        results are joined whole, in a tree.
         """
         if not len(tasks):
             return None
-        self._threads()
+        dealt = len(tasks) <= len(self._threads())
         with Run(self.client, function, given, join) as run:
-            remaining = run.folded(run.leaves(tasks, names), done)
+            results = run.leaves(tasks, names, dealt=dealt)
+            if not dealt:
+                results = run.folded(results, done)
             result: Result
-            if isinstance(join, Addition) and len(remaining) > 1:
-                result, rounds = add_up(run, join, remaining)
+            if isinstance(join, Addition) and len(results) <= 2:
+                result, rounds = add_here(run, join, results, done if dealt else None)
             else:
-                root, depth = run.tree(remaining)
-                run.wait([root])
-                result, rounds = run.gather([root])[0], depth + 1
+                run.wait(results, done if dealt else None)
+                if isinstance(join, Addition):
+                    result, rounds = add_up(run, join, results)
+                else:
+                    root, depth = run.tree(results)
+                    root = run.start([root])[0] if depth else root
+                    run.wait([root])
+                    result, rounds = run.gather([root])[0], depth + 1
         self._count(run, rounds)
         return result
 
@@ -211,7 +219,7 @@ class Dask(Engine):
         return table_schema(table, self.client)
 
     def _count(self, run: Run, rounds: int) -> None:
-        self.traffic += Traffic(run.sent, run.messages, rounds)
+        self.traffic += Traffic(run.sent or {}, run.messages, rounds)
 
     def close(self) -> None:
         """Stop the processes that this engine has started. A cluster that it was given goes on."""

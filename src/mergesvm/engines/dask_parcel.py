@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-sent = {"bytes": 0, "messages": 0}
-"""What this process has sent in parcels."""
+sent: defaultdict[str, Counter[str]] = defaultdict(Counter)
+"""Bytes and messages that this process has sent in parcels, by the token of the work that they belong to."""
 
 
 class Packed:
@@ -27,12 +28,12 @@ class Parcel:
     """A thing at a worker: it knows its size, by which Dask decides where to go, and counts what is sent of it.
 
     >>> import numpy as np
-    >>> Parcel(np.zeros(1000)).__sizeof__() >= 8000
+    >>> Parcel(np.zeros(1000), "some work").__sizeof__() >= 8000
     True
     """
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    def __init__(self, value: Any, token: str) -> None:
+        self.value, self.token = value, token
 
     def __sizeof__(self) -> int:
         return size_of(self.value)
@@ -43,13 +44,12 @@ class Parcel:
         buffers: list[pickle.PickleBuffer] = []
         apart = {"buffer_callback": buffers.append} if protocol >= 5 else {}  # so that arrays are not copied
         head = cloudpickle.dumps(self.value, protocol=protocol, **apart)
-        sent["bytes"] += len(head) + sum(buffer.raw().nbytes for buffer in buffers)
-        sent["messages"] += 1
-        return _opened, (head, buffers)
+        sent[self.token].update(bytes=len(head) + sum(buffer.raw().nbytes for buffer in buffers), messages=1)
+        return _opened, (self.token, head, buffers)
 
 
-def _opened(head: bytes, buffers: Sequence[Any]) -> Parcel:
-    return Parcel(pickle.loads(head, buffers=buffers))
+def _opened(token: str, head: bytes, buffers: Sequence[Any]) -> Parcel:
+    return Parcel(pickle.loads(head, buffers=buffers), token)
 
 
 def size_of(thing: Any) -> int:
@@ -79,25 +79,24 @@ def size_of(thing: Any) -> int:
     return total
 
 
-def run_task(shared: Parcel, task: Any, name: str | None) -> Parcel:
+def run_task(shared: Parcel | Packed, token: str, task: Any, name: str | None) -> Parcel:
     """What a worker does for each task: the function of it and of what all tasks share."""
     from mergesvm.engines.engine import naming
     from mergesvm.engines.threads import Threads
 
-    function, given, _ = shared.value
+    function, given = shared.unpacked() if isinstance(shared, Packed) else shared.value
     with naming(name), Threads.single_threaded_blas():
-        return Parcel(function(task.unpacked() if isinstance(task, Packed) else task, *given))
+        return Parcel(function(task.unpacked() if isinstance(task, Packed) else task, *given), token)
 
 
-def run_join(shared: Parcel, parcels: Sequence[Parcel]) -> Parcel:
+def run_join(join: Packed, parcels: Sequence[Parcel]) -> Parcel:
     """What a worker does to join results."""
     from mergesvm.engines.threads import Threads
 
-    _, _, join = shared.value
     with Threads.single_threaded_blas():
-        return Parcel(join([parcel.value for parcel in parcels]))
+        return Parcel(join.unpacked()([parcel.value for parcel in parcels]), parcels[0].token)
 
 
-def unpack(packed: Packed) -> Parcel:
+def unpack(packed: Packed, token: str) -> Parcel:
     """What all tasks share, at a worker. A task of its own, so that the scheduler can have it made again."""
-    return Parcel(packed.unpacked())
+    return Parcel(packed.unpacked(), token)

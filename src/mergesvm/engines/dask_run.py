@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
@@ -32,46 +33,53 @@ class Run:
     Parameters
     ----------
     client : distributed.Client
-    function, given, join
-        What all tasks share. It goes to the cluster once, as a task of its own.
+    function, given : what all tasks share
+    join : Join, optional
+        How results become one. It goes with every call that needs it, so that it has to be small.
     """
 
     def __init__(self, client: Any, function: Callable[..., Any], given: tuple[Any, ...], join: Any = None) -> None:
         self.client, self.token = client, uuid4().hex
-        self.sent: dict[str, int] = {}
+        self.sent: dict[str, int] | None = None
         self.messages = 0
-        self._packed = Packed((function, given, join))
+        self._packed, self._join = Packed((function, given)), Packed(join)
         self._title = getattr(function, "__name__", "task").strip("_<>").replace("-", "_") or "task"
         self._names: Sequence[str] | None = None
         self._steps = 0
+        self._shared: Any = None
         self._alive: WeakSet[Any] = WeakSet()
 
     def __enter__(self) -> Self:
-        with large_graphs(), watched():
-            self._before = self._counters()
-            self.shared = self.client.submit(unpack, self._packed, key=f"given-{self.token}", pure=False)
-        try:
-            self.wait([self.shared])
-            # At all workers, or tasks would queue up where it is.
-            with watched():
-                self.client.replicate([self.shared])
-        except BaseException as error:
-            self.__exit__(type(error), error)
-            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         if error is None:
-            with watched():
-                self._count()
+            self.count()
         elif self.client.status == "running":
             self.client.cancel([future for future in self._alive if future.client is self.client], force=True)
             while isinstance(error, Exception) and any(self._everywhere(_busy, self.token).values()):
                 time.sleep(0.02)
-        self.shared.release()
+        if self._shared is not None:
+            self._shared.release()
 
-    def leaves(self, tasks: Sequence[Any], names: Sequence[str] | None) -> list[Any]:
-        """Futures of all tasks; those that are collections' partitions are computed where they are worked on."""
+    @property
+    def shared(self) -> Any:
+        """What all tasks share, as a future: it goes to the cluster once, as a task of its own, and to all workers."""
+        if self._shared is None:
+            with large_graphs(), watched():
+                key = f"given-{self.token}"
+                self._shared = self.client.submit(unpack, self._packed, self.token, key=key, pure=False)
+            self.wait([self._shared])
+            # At all workers, or tasks would queue up where it is.
+            with watched():
+                self.client.replicate([self._shared])
+        return self._shared
+
+    def leaves(self, tasks: Sequence[Any], names: Sequence[str] | None, *, dealt: bool) -> list[Any]:
+        """Futures of all tasks; those that are collections' partitions are computed where they are worked on.
+
+        If they are dealt out, about one to a worker, each takes along what all share: it need not be there before.
+        """
         from dask.base import is_dask_collection
         from dask.delayed import delayed
         from distributed import Future
@@ -79,25 +87,22 @@ class Run:
         there = [is_dask_collection(task) or isinstance(task, Future) for task in tasks]
         self._names = names or [f"partition {index}" if there[index] else "" for index in range(len(tasks))]
         work = delayed(run_task, pure=False, traverse=False)
+        shared = self._packed if dealt else self.shared
         calls = [
             work(
-                self.shared,
+                shared,
+                self.token,
                 task if there[index] else Packed(task),
                 self._names[index] or None,
                 dask_key_name=self._key(index),
             )
             for index, task in enumerate(tasks)
         ]
-        with large_graphs(), watched():
-            futures: list[Any] = self.client.compute(calls)
-        self._alive.update(futures)
-        return futures
+        return self._compute(calls)
 
     def computed(self, partitions: Sequence[Any]) -> tuple[list[Any], list[str]]:
         """The contents of collections' partitions as futures, and the worker at which each lies."""
-        with large_graphs(), watched():
-            futures: list[Any] = self.client.compute(list(partitions))
-        self._alive.update(futures)
+        futures = self._compute(partitions)
         self.wait(futures)
         return futures, self.places(futures)
 
@@ -108,8 +113,11 @@ class Run:
         return [next(iter(holders[future.key]), "") for future in futures]
 
     def _key(self, index: int) -> str:
+        return f"{self._title}-{self._last(index)}"
+
+    def _last(self, index: int) -> str:
         # Of tasks that are alike, Dask begins with the one whose key is last.
-        return f"{self._title}-{self.token}-{10**9 - 1 - index}"
+        return f"{self.token}-{10**9 - 1 - index}"
 
     def wait(self, futures: Sequence[Any], done: Done | None = None) -> None:
         """Until all are finished; the first error of any is raised."""
@@ -133,36 +141,41 @@ class Run:
             mine.append(leaves[index])
             leaves[index] = None  # or its result would be kept for us when it has been joined
             if len(mine) == HELD:
-                held[place] = [self.submit(run_join, mine, place=place)]
+                held[place] = self.start([self.call(run_join, mine)], place)
             if done is not None:
                 done(count, total)
-        return [self.submit(run_join, mine, place=place) if len(mine) > 1 else mine[0] for place, mine in held.items()]
+        return [
+            self.start([self.call(run_join, mine)], place)[0] if len(mine) > 1 else mine[0]
+            for place, mine in held.items()
+        ]
 
-    def tree(self, futures: list[Any], function: Callable[..., Any] = run_join) -> tuple[Any, int]:
-        """The join of all, two by two, and how many levels that takes."""
+    def tree(self, results: list[Any], function: Callable[..., Any] = run_join) -> tuple[Any, int]:
+        """The join of all, two by two, as a call if there is more than one; and how many levels that takes."""
         depth = 0
-        while len(futures) > 1:
-            pairs = [futures[first : first + 2] for first in range(0, len(futures), 2)]
-            futures = [self.submit(function, pair) if len(pair) > 1 else pair[0] for pair in pairs]
+        while len(results) > 1:
+            pairs = [results[first : first + 2] for first in range(0, len(results), 2)]
+            results = [self.call(function, pair) if len(pair) > 1 else pair[0] for pair in pairs]
             depth += 1
-        return futures[0], depth
+        return results[0], depth
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, place: str = "") -> Any:
-        """Have a function of what all tasks share, and of futures, called where those lie, or at a given place."""
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """A function of the join, and of futures or of other calls, to be called where those lie."""
+        from dask.delayed import delayed
+
         self._steps += 1
+        key = f"{function.__name__.strip('_')}-{self._last(self._steps)}"
+        return delayed(function, pure=False, traverse=False)(self._join, *arguments, dask_key_name=key)
+
+    def start(self, calls: Sequence[Any], place: str = "") -> list[Any]:
+        """Futures of calls, which go to the cluster in one message: a second one would have to wait."""
+        # Before further tasks, whose results would pile up.
+        return self._compute(calls, priority=1, workers=[place] if place else None, allow_other_workers=bool(place))
+
+    def _compute(self, calls: Sequence[Any], **where: Any) -> list[Any]:
         with large_graphs(), watched():
-            future = self.client.submit(
-                function,
-                self.shared,
-                *arguments,
-                key=f"{function.__name__.strip('_')}-{self.token}-{self._steps}",
-                pure=False,
-                priority=1,  # before further tasks, whose results would pile up
-                workers=[place] if place else None,
-                allow_other_workers=bool(place),
-            )
-        self._alive.add(future)
-        return future
+            futures: list[Any] = self.client.compute(list(calls), **where)
+        self._alive.update(futures)
+        return futures
 
     def finished(self, futures: Sequence[Any]) -> Iterator[int]:
         """Which of the futures has come to its end, one after another."""
@@ -214,24 +227,21 @@ class Run:
             raise EngineError(f"The Dask cluster has dropped the work: {error}") from error
         raise error.with_traceback(future.traceback())
 
-    def _counters(self) -> dict[str, tuple[str, int, int]]:
-        return self._everywhere(_sent)
-
-    def _count(self) -> None:
-        """What workers have sent since the start; of one that has died it is not known."""
-        for address, (process, size, messages) in self._counters().items():
-            before = self._before.get(address, (process, 0, 0))
-            _, size_before, messages_before = before if before[0] == process else (process, 0, 0)
-            self.sent[address] = size - size_before
-            self.messages += messages - messages_before
+    def count(self) -> None:
+        """Ask what workers have sent, once; of one that has died it is not known."""
+        if self.sent is None:
+            with watched():
+                counts = self._everywhere(_sent, self.token)
+            self.sent = {address: count["bytes"] for address, count in counts.items()}
+            self.messages = sum(count["messages"] for count in counts.values())
 
     def _everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         found: dict[str, Any] = self.client.run(function, *arguments, on_error="ignore")
         return found
 
 
-def _sent(dask_worker: Any) -> tuple[str, int, int]:
-    return dask_worker.id, sent["bytes"], sent["messages"]
+def _sent(token: str) -> Counter[str]:
+    return sent.pop(token, Counter())
 
 
 def _busy(token: str, dask_worker: Any) -> bool:

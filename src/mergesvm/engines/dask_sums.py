@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.engines.dask_parcel import Parcel
+from mergesvm.engines.dask_parcel import Packed, Parcel
 from mergesvm.engines.dask_run import Run
+from mergesvm.engines.engine import Done
 from mergesvm.engines.joining import Addition, Block
 
 Result = TypeVar("Result")
@@ -20,39 +22,86 @@ Numbers = dict[int, NDArray[np.float64]]
 MOST_SHARES = 8
 """Numbers are divided into at most so many shares, one a worker: more would be more messages, and hardly faster."""
 
+STEPS = 2
+"""Numbers come to the client in so many steps: it puts one together while the next one is on its way."""
 
-def add_up(run: Run, join: Addition[Result], futures: list[Any]) -> tuple[Result, int]:
+
+def add_here(run: Run, join: Addition[Result], futures: list[Any], done: Done | None = None) -> tuple[Result, int]:
+    """The join of one or two results, which may not be there yet, and how many rounds it takes.
+
+    The client adds the numbers itself: they are no more than two workers would have to send each other before. Each
+    packs its own as soon as it has them, without waiting for a plan, for most results are alike. If they are not, they
+    are added up by a plan.
+    """
+    calls = [run.call(_pack_alone, future, step) for step in range(STEPS) for future in futures]
+    packed, count = run.start(calls), len(futures)
+    with ThreadPoolExecutor(2) as fetcher:
+        fetched: list[Any] = [None] * len(packed)
+        for arrived, index in enumerate(run.finished([*futures, *packed]), start=1):
+            if index >= count:
+                fetched[index - count] = fetcher.submit(run.gather, [packed[index - count]])
+            elif done is not None:
+                done(min(arrived, count), count)
+        told = [future.result()[0][0] for future in fetched[:count]]
+        if not join.alike(told):
+            return add_up(run, join, futures, told)
+        counted = fetcher.submit(run.count)
+        plan = join.agree(told)
+        arrivals = ([each.result()[0][1] for each in fetched[at : at + count]] for at in range(0, len(fetched), count))
+        result = join.unpack(plan, _totals(arrivals, join.blocks(plan)))
+        counted.result()
+    return result, 1
+
+
+def add_up(run: Run, join: Addition[Result], futures: list[Any], told: list[Any] | None = None) -> tuple[Result, int]:
     """The join of results that lie at different workers, and how many rounds it takes.
 
-    First the client learns what the results are, and makes the plan. Then each worker adds up its share of the blocks,
-    so that all of them send and receive at the same time, and the client puts the sums together as they come.
+    First the client learns what the results are, unless it has been told, and makes the plan. Then each worker adds up
+    its share of the blocks, so that all of them send and receive at the same time, and the client puts the sums
+    together as they come.
     """
-    plan = join.agree(run.gather([run.submit(_describe, future) for future in futures]))
-    blocks = join.blocks(plan)
-    shares = _shares(blocks, min(len(futures), MOST_SHARES))
-    roots, depth = [], 0
-    for number, share in enumerate(shares):
+    if told is None:
+        descriptions = run.start([run.call(_describe, future) for future in futures])
+        run.wait(descriptions)
+        told = run.gather(descriptions)
+    plan = join.agree(told)
+    blocks, agreed = join.blocks(plan), Packed(plan)
+    calls, depth = [], 0
+    for number, share in enumerate(_shares(blocks, min(len(futures), MOST_SHARES))):
         held = [
-            run.submit(_pack, future, plan, [place for place in share if blocks[place].holders[index]])
+            run.call(_pack, future, agreed, [place for place in share if blocks[place].holders[index]])
             for index, future in enumerate(futures)
             if any(blocks[place].holders[index] for place in share)
         ]
         # Every share comes together at another worker.
-        turned = held[number % len(held) :] + held[: number % len(held)]
-        root, levels = run.tree(turned, _add)
-        roots.append(root)
+        root, levels = run.tree(held[number % len(held) :] + held[: number % len(held)], _add)
+        calls.append(root)
         depth = max(depth, levels)
-    return join.unpack(plan, _arriving(run, roots, blocks)), depth + 2
+    roots = run.start(calls)
+    arrivals = (run.gather([roots[index]]) for index in run.finished(roots))
+    return join.unpack(plan, _totals(arrivals, blocks)), depth + 2
 
 
-def _arriving(run: Run, roots: list[Any], blocks: Sequence[Block]) -> Iterator[NDArray[np.float64]]:
-    """The sums of all blocks, in order, as soon as they are there."""
-    sums: Numbers = {}
-    arrivals = run.finished(roots)
+def _totals(arrivals: Iterator[list[Numbers]], blocks: Sequence[Block]) -> Iterator[NDArray[np.float64]]:
+    """The sums of all blocks, in order, as soon as they are there; numbers that come together are added."""
+    space = np.empty(max((block.size for block in blocks), default=0))
+    here: dict[int, list[NDArray[np.float64]]] = {}
     for place, block in enumerate(blocks):
-        while any(block.holders) and place not in sums:
-            sums |= run.gather([roots[next(arrivals)]])[0]
-        yield sums.pop(place) if place in sums else np.zeros(block.size)
+        while any(block.holders) and place not in here:
+            for numbers in next(arrivals):
+                for at, more in numbers.items():
+                    here.setdefault(at, []).append(more)
+        yield _total(here.pop(place, []), space[: block.size])
+
+
+def _total(parts: list[NDArray[np.float64]], space: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of numbers; in the given space, if there are not just those of one."""
+    if len(parts) == 1:
+        return parts[0]
+    space[:] = parts[0] if parts else 0.0
+    for part in parts[1:]:
+        space += part
+    return space
 
 
 def _shares(blocks: Sequence[Block], count: int) -> list[list[int]]:
@@ -70,22 +119,39 @@ def _shares(blocks: Sequence[Block], count: int) -> list[list[int]]:
     return [share for share in shares if share]
 
 
-def _describe(shared: Parcel, result: Parcel) -> Parcel:
-    return Parcel(shared.value[2].describe(result.value))
+def _describe(join: Packed, result: Parcel) -> Parcel:
+    return Parcel(join.unpacked().describe(result.value), result.token)
 
 
-def _pack(shared: Parcel, result: Parcel, plan: Any, places: list[int]) -> Parcel:
-    join = shared.value[2]
-    blocks, numbers = join.blocks(plan), {}
-    for place in places:
-        numbers[place] = np.empty(blocks[place].size)
-        join.pack(result.value, plan, place, numbers[place])
-    return Parcel(numbers)
+def _pack(join: Packed, result: Parcel, plan: Packed, places: list[int]) -> Parcel:
+    return Parcel(_numbers(join.unpacked(), result.value, plan.unpacked(), places), result.token)
 
 
-def _add(shared: Parcel, parcels: Sequence[Parcel]) -> Parcel:  # noqa: ARG001
+def _pack_alone(join: Packed, result: Parcel, step: int) -> Parcel:
+    """What a result is, and the numbers of one step by a plan of its own; without numbers if there is no such plan."""
+    adding = join.unpacked()
+    told, numbers = adding.describe(result.value), Numbers()
+    if adding.alike([told]):
+        plan = adding.agree([told])
+        shares = _shares(adding.blocks(plan), STEPS)
+        numbers = _numbers(adding, result.value, plan, shares[step] if step < len(shares) else [])
+    return Parcel((told, numbers), result.token)
+
+
+def _numbers(join: Addition[Result], result: Result, plan: Any, places: list[int]) -> Numbers:
+    """Blocks of a result."""
+    blocks = join.blocks(plan)
+    sizes = [blocks[place].size for place in places]
+    # In one piece: fresh memory comes cheaper so.
+    numbers = dict(zip(places, np.split(np.empty(sum(sizes)), np.cumsum(sizes)[:-1]), strict=bool(places)))
+    for place, out in numbers.items():
+        join.pack(result, plan, place, out)
+    return numbers
+
+
+def _add(join: Packed, parcels: Sequence[Parcel]) -> Parcel:  # noqa: ARG001
     total: Numbers = {}
     for parcel in parcels:
         for place, numbers in parcel.value.items():
             total[place] = total[place] + numbers if place in total else numbers
-    return Parcel(total)
+    return Parcel(total, parcels[0].token)

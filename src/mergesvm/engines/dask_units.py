@@ -24,7 +24,7 @@ class Unit:
     """What is made an actor: an object, and a way to call it that passes errors on as results."""
 
     def __init__(self, shared: Parcel, task: Any, name: str | None = None) -> None:
-        self._object = run_task(shared, task, name).value
+        self._object = run_task(shared, "", task, name).value
 
     def call(self, packed: Packed) -> tuple[Any, Exception | None]:
         """The result of a method, or its error: what else is raised is then the fault of the cluster."""

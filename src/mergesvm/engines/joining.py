@@ -52,6 +52,13 @@ class Addition(Join[Result]):
     def agree(self, descriptions: Sequence[Any]) -> Any:
         """The plan that follows from the descriptions of all workers, in order: the same at all of them."""
 
+    def alike(self, descriptions: Sequence[Any]) -> bool:  # noqa: ARG002
+        """Whether each result can be packed by a plan of its own, and the numbers of all be added as they are.
+
+        It need not be said: then all wait for the plan of all.
+        """
+        return False
+
     @abstractmethod
     def blocks(self, plan: Any) -> Sequence[Block]:
         """The blocks of numbers to be added."""

@@ -144,21 +144,31 @@ def reanchor(knowledge: Piece, anchor: NDArray[np.float64]) -> Piece:
     shift = knowledge.anchor - anchor
     if not shift.any():
         return knowledge
-    grams, peaks = tuple(knowledge.grams), knowledge.peaks
-    if grams:
-        per_class = knowledge.per_class
-        totals = knowledge.sums if per_class else knowledge.sums.sum(axis=0, keepdims=True)
-        counts = knowledge.counts if per_class else knowledge.counts.sum(keepdims=True)
-        halves = totals + counts[:, None] * shift / 2
-        # Both halves at once, so that the sum is symmetric to the last digit.
-        crosses = (np.outer(half, shift) for half in halves)
-        grams = tuple(gram + (cross + cross.T) for gram, cross in zip(grams, crosses, strict=True))
-        # Sums that shrink much by the move were rounded when they were large, and that is to be remembered.
-        before = np.array([gram.diagonal() for gram in knowledge.grams])
-        after = np.array([gram.diagonal() for gram in grams])
-        peaks = np.maximum(peaks, np.where(before > SHRUNK * after, before, 0.0))
-    sums = knowledge.sums + knowledge.counts[:, None] * shift
+    # Both halves at once, so that the sum is symmetric to the last digit.
+    crosses = (np.outer(half, shift) for half in _halves(knowledge, shift))
+    grams = tuple(gram + (cross + cross.T) for gram, cross in zip(knowledge.grams, crosses, strict=True))
+    sums, peaks = reanchored_sums(knowledge, anchor)
     return replace(knowledge, anchor=anchor, sums=sums, grams=grams, peaks=peaks)
+
+
+def reanchored_sums(knowledge: Piece, anchor: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What the sums of the classes, and the peaks of their squares, are about another anchor; without the matrices."""
+    shift = knowledge.anchor - anchor
+    if not shift.any():
+        return knowledge.sums, knowledge.peaks
+    before = np.array([gram.diagonal() for gram in knowledge.grams]).reshape(-1, knowledge.width)
+    after = before + 2 * _halves(knowledge, shift) * shift
+    # Sums that shrink much by the move were rounded when they were large, and that is to be remembered.
+    peaks = np.maximum(knowledge.peaks, np.where(before > SHRUNK * after, before, 0.0))
+    return knowledge.sums + knowledge.counts[:, None] * shift, peaks
+
+
+def _halves(knowledge: Sums, shift: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of each matrix, v + n d / 2."""
+    sums, counts = knowledge.sums, knowledge.counts[:, None]
+    if knowledge.grams and not knowledge.per_class:
+        sums, counts = sums.sum(axis=0, keepdims=True), counts.sum(axis=0, keepdims=True)
+    return np.asarray(sums + counts * shift / 2)
 
 
 def faded(knowledge: Piece, factor: float) -> Piece:

@@ -15,8 +15,9 @@ from mergesvm.data.labels import Label
 from mergesvm.engines.joining import Addition, Block
 from mergesvm.errors import DataError
 from mergesvm.features import Identity
-from mergesvm.knowledge.algebra import merge, reanchor, settled
+from mergesvm.knowledge.algebra import merge, reanchor, reanchored_sums, settled
 from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.parts import only
 from mergesvm.knowledge.signature import Signature, unlike_maps
 from mergesvm.knowledge.triangles import pack_triangle, triangle_size, unpacked
 
@@ -91,12 +92,15 @@ class Gathering(Addition[Harvest]):
     Parameters
     ----------
     features : FeatureMap
-        That of all knowledge to be gathered.
+        That of all knowledge to be gathered. It may be large, and stays where sums are unpacked: a copy that travels
+        to add or to pack goes without it.
     """
 
     def __init__(self, features: Any) -> None:
         self.features = features
-        self._moved: tuple[Any, Any] = (None, None)
+
+    def __reduce__(self) -> tuple[type[Gathering], tuple[None]]:
+        return type(self), (None,)
 
     def __call__(self, results: Sequence[Harvest]) -> Harvest:
         """Harvests joined in this process."""
@@ -140,6 +144,14 @@ class Gathering(Addition[Harvest]):
         labels = tuple(sorted({label for piece in found for label in piece.labels}))
         return Plan(pieces, signature, most.width, most.anchor, labels, joined.counts, joined.dropped)
 
+    def alike(self, descriptions: Sequence[tuple[Description | None, dict[str, int], int]]) -> bool:
+        """Whether all have the same classes about the same anchor."""
+        first, *others = (piece for piece, _, _ in descriptions)
+        return first is not None and all(
+            piece is not None and piece.labels == first.labels and np.array_equal(piece.anchor, first.anchor)
+            for piece in others
+        )
+
     def blocks(self, plan: Plan) -> list[Block]:
         """Sums and peaks first, and then one triangle a matrix, held by the workers that have seen the class."""
         known = tuple(piece is not None and piece.labels != () for piece in plan.pieces)
@@ -152,17 +164,16 @@ class Gathering(Addition[Harvest]):
 
     def pack(self, result: Harvest, plan: Plan, index: int, out: NDArray[np.float64]) -> None:
         """The numbers of a harvest, about the anchor that was agreed on."""
-        assert result.knowledge is not None
-        moved = self._about(result.knowledge, plan.anchor)
+        known = result.knowledge
+        assert known is not None
         if index == 0:
             sums, peaks = self._first(plan, out)
             out[:] = 0.0
-            sums[[plan.labels.index(label) for label in moved.labels]] = moved.sums
-            at = [plan.labels.index(label) for label in moved.labels] if plan.signature.per_class else [0]
-            peaks[at] = moved.peaks
+            places = [plan.labels.index(label) for label in known.labels]
+            sums[places], peaks[places if known.per_class else [0]] = reanchored_sums(known, plan.anchor)
         else:
-            at_gram = moved.labels.index(plan.labels[index - 1]) if plan.signature.per_class else 0
-            pack_triangle(moved.grams[at_gram], out)
+            one = only(known, [plan.labels[index - 1]]) if known.per_class else known
+            pack_triangle(reanchor(one, plan.anchor).grams[0], out)
 
     def unpack(self, plan: Plan, totals: Iterable[NDArray[np.float64]]) -> Harvest:
         """The harvest of all."""
@@ -181,13 +192,6 @@ class Gathering(Addition[Harvest]):
         precision = "float32" if any(piece.precision == "float32" for piece in found) else "float64"
         knowledge = Knowledge(signature, plan.anchor, plan.labels, rows, counts, sums, grams, peaks, precision)
         return Harvest(settled(knowledge), plan.counts, plan.dropped)
-
-    def _about(self, knowledge: Knowledge, anchor: NDArray[np.float64]) -> Knowledge:
-        before, moved = self._moved
-        if before is not knowledge:
-            moved = reanchor(knowledge, anchor)
-            self._moved = knowledge, moved
-        return moved  # type: ignore[no-any-return]
 
     @staticmethod
     def _first(plan: Plan, block: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-_SIDE = 16
+_SIDE = 64
 """Squares of so many numbers a side fit the first cache."""
 
 
