@@ -20,7 +20,9 @@ from datasets import mnist
 from mergesvm.engines.traffic import Traffic
 
 NARROW_ROWS = 20_000_000
+ALL_CORES = sorted(os.sched_getaffinity(0))
 FEATURES = 1000
+WARM_UPS = 2
 TITLES = {
     "float64": f"MNIST, {FEATURES:,} features in float64",
     "float32": f"MNIST, {FEATURES:,} features in float32",
@@ -50,8 +52,17 @@ def work(name: str, folder: Path) -> tuple[ms.Scan, ms.features.FeatureMap | Non
 
 def pin(core: int) -> None:
     """Let this process run on one core only."""
-    cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[core % len(cores)]})
+    os.sched_setaffinity(0, {ALL_CORES[core % len(ALL_CORES)]})
+
+
+def confine(cores: int) -> None:
+    """Let all threads of this process run on so many cores only: Dask's client and scheduler have those of its workers.
+
+    With a core of their own beside one worker, and none beside two, one worker would have had help.
+    """
+    allowed = ALL_CORES[:cores]
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), allowed)
 
 
 class Turn(NamedTuple):
@@ -59,7 +70,6 @@ class Turn(NamedTuple):
 
     engine: float
     by_hand: float
-    cpu: float
     sent: int
     messages: int
 
@@ -84,33 +94,32 @@ def ranks(name: str, folder: Path, repeats: int) -> None:
     pin(comm.rank)
     ms.load_kernels()
     scan, features = work(name, folder)
-    engines = {1: ms.engines.MPI(MPI.COMM_SELF, root=0), comm.size: ms.engines.MPI(comm, root=0)}
+    teams = [MPI.COMM_SELF, comm]
+    engines = [ms.engines.MPI(team, root=0) for team in teams]
     turns = []
-    for number in range(repeats + 1):
+    for number in range(repeats + WARM_UPS):
         turn: dict[int, Turn] = {}
-        for workers in sorted(engines, reverse=number % 2 == 1):
+        for team, engine in list(zip(teams, engines, strict=True))[:: -1 if number % 2 else 1]:
             wait_quietly(comm)
-            if comm.rank < workers:
-                team = MPI.COMM_SELF if workers == 1 else comm
-                turn[workers] = rank_turn(engines[workers], team, scan, features)
+            if comm.rank < team.size:
+                turn[team.size] = rank_turn(engine, team, scan, features)
         turns.append(turn)
     if comm.rank == 0:
-        print(json.dumps(turns[1:]))  # the first is a warm-up
+        print(json.dumps(turns[WARM_UPS:]))
 
 
 def rank_turn(engine: ms.engines.MPI, team, scan: ms.Scan, features) -> Turn:
     """Learn with the engine, and by hand."""
     before = engine.traffic
     team.Barrier()
-    start, busy = time.perf_counter(), time.process_time()
+    start = time.perf_counter()
     ms.learn(scan, features=features, engine=engine)
-    busy = time.process_time() - busy
     team.Barrier()
     seconds = time.perf_counter() - start
     part = scan.parts(team.size)[team.rank]
     team.Barrier()
     by_hand = max(team.allgather(learn_part(part, features)))
-    return Turn(seconds, by_hand, max(team.allgather(busy)), *traffic_since(before, engine.traffic))
+    return Turn(seconds, by_hand, *traffic_since(before, engine.traffic))
 
 
 def wait_quietly(comm) -> None:

@@ -54,6 +54,9 @@ def addition():
         def agree(self, descriptions):
             return tuple(descriptions)
 
+        def alike(self, descriptions):
+            return descriptions[0] > 0 and len(set(descriptions)) == 1
+
         def blocks(self, plan):
             return [Block(1, tuple(length > place for length in plan)) for place in range(max(plan, default=0))]
 
@@ -87,14 +90,21 @@ def law_results_are_joined_whatever_the_number_of_tasks(engine):
 
 
 def law_sums_of_numbers_are_those_of_a_loop(engine):
-    def work(task):
+    def alike(task):
+        return np.arange(7.0) + task
+
+    def unlike(task):
         return np.arange(task + 1.0) + task
 
-    for count in (1, 2, 3, 20):
-        expected = addition()([work(task) for task in range(count)])
-        found = engine.merge(work, list(range(count)), addition())
-        assert found.tolist() == expected.tolist(), (count, found, expected)
-    assert engine.merge(work, [], addition()) is None
+    def some_empty(task):
+        return np.arange(3.0 * (task % 2)) + task
+
+    for work in (alike, unlike, some_empty):
+        for count in (1, 2, 3, 20):
+            expected = addition()([work(task) for task in range(count)])
+            found = engine.merge(work, list(range(count)), addition())
+            assert found.tolist() == expected.tolist(), (work, count, found, expected)
+    assert engine.merge(unlike, [], addition()) is None
 
 
 def law_an_error_surfaces_with_its_own_message_and_the_name_of_its_task(engine):

@@ -293,6 +293,45 @@ def test_joins_happen_at_the_workers_and_traffic_is_that_of_their_results(engine
     assert engine.traffic.rounds - before.rounds == 2
 
 
+@pytest.mark.parametrize("classes", ["alike", "apart", "one worker has none"])
+def test_two_workers_send_their_sums_once_each_whatever_they_know(engine, features, classes, tmp_path):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 6)) + np.where(np.arange(400) < 200, 0.0, 1e4)[:, None]  # about anchors of their own
+    y = np.arange(400) % 2 if classes == "alike" else np.arange(400) // 200
+    files = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    halves = [slice(0, 200), slice(200, 400)]
+    if classes == "one worker has none":
+        halves = [slice(0, 400), slice(0, 0)]
+    for path, half in zip(files, halves, strict=True):
+        np.save(path, np.column_stack([X[half], y[half]]))
+    before = engine.traffic
+    found = ms.learn(ms.scan(files, label=-1), features=features, engine=engine)
+    assert engine.traffic.messages - before.messages == 2
+    assert engine.traffic.rounds - before.rounds == 1
+    assert all(sent > 0 for sent in engine.traffic.sent.values())
+    assert_same(found, ms.learn(X, y, features=features))
+
+
+def test_the_map_does_not_travel_back_with_the_sums(engine, rows):
+    wide = ms.features.Fourier(40, seed=1).freeze(np.ones((2, 5000)) * [[1.0], [2.0]])  # 1.6 MB of it
+    X = np.random.default_rng(0).normal(size=(40, 5000))
+    before = engine.traffic
+    ms.learn(X, np.arange(40) % 2, features=wide, engine=engine)
+    assert engine.traffic.total - before.total < 100_000
+
+
+@pytest.mark.parametrize("pooled", [False, True], ids=["per class", "pooled"])
+def test_three_workers_add_up_among_themselves(rows, features, pooled):
+    with Dask(workers=3) as engine:
+        before = engine.traffic
+        how = {"features": features, "per_class": not pooled}
+        found = ms.learn(rows.X, rows.y, rows.weights, engine=engine, **how)
+        assert engine.traffic.rounds - before.rounds > 2
+        assert len([sent for sent in engine.traffic.sent.values() if sent]) == 3
+        assert left_over(engine) == []
+    assert_same(found, ms.learn(rows.X, rows.y, rows.weights, **how))
+
+
 def test_nothing_comes_of_nothing(engine):
     assert engine.map(abs, []) == []
     assert engine.merge(abs, [], joining()) is None

@@ -29,9 +29,10 @@ def test_threads(law, workers):
     law(engines.Threads(workers))
 
 
-@pytest.fixture(scope="module")
-def dask():
-    with engines.Dask(workers=2) as engine:
+@pytest.fixture(scope="module", params=[2, 3])
+def dask(request):
+    """The numbers of two workers are added up by the client, those of three by themselves."""
+    with engines.Dask(workers=request.param) as engine:
         yield engine
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from mergesvm.engines.cores import cores
 from mergesvm.engines.dask_collections import as_delayed, is_collection, table_schema
 from mergesvm.engines.dask_run import Run, watched
-from mergesvm.engines.dask_sums import add_here, add_up
+from mergesvm.engines.dask_sums import FEW, add_here, add_up, pack_alone
 from mergesvm.engines.dask_units import DaskUnits
 from mergesvm.engines.engine import Done, Engine, Units
 from mergesvm.engines.joining import Addition, Join
@@ -174,23 +174,20 @@ class Dask(Engine):
         """
         if not len(tasks):
             return None
-        dealt = len(tasks) <= len(self._threads())
+        dealt, adding = len(tasks) <= len(self._threads()), isinstance(join, Addition)
         with Run(self.client, function, given, join) as run:
-            results = run.leaves(tasks, names, dealt=dealt)
+            alone = pack_alone if adding and dealt and len(tasks) <= FEW else None
+            results = run.leaves(tasks, names, dealt=dealt, last=alone)
             if not dealt:
-                results = run.folded(results, done)
+                results, done = run.folded(results, done), None
+                if adding and len(results) <= FEW:
+                    results = run.start([run.call(pack_alone, each) for each in results])
             result: Result
-            if isinstance(join, Addition) and len(results) <= 2:
-                result, rounds = add_here(run, join, results, done if dealt else None)
+            if isinstance(join, Addition) and len(results) <= FEW:
+                result, rounds = add_here(run, join, results, done)
             else:
-                run.wait(results, done if dealt else None)
-                if isinstance(join, Addition):
-                    result, rounds = add_up(run, join, results)
-                else:
-                    root, depth = run.tree(results)
-                    root = run.start([root])[0] if depth else root
-                    run.wait([root])
-                    result, rounds = run.gather([root])[0], depth + 1
+                run.wait(results, done)
+                result, rounds = add_up(run, join, results) if isinstance(join, Addition) else run.joined(results)
         self._count(run, rounds)
         return result
 

@@ -79,14 +79,19 @@ def size_of(thing: Any) -> int:
     return total
 
 
-def run_task(shared: Parcel | Packed, token: str, task: Any, name: str | None) -> Parcel:
-    """What a worker does for each task: the function of it and of what all tasks share."""
+Last = Callable[[Packed, Parcel], Parcel]
+"""What a worker does with a result, by the join, before it is sent."""
+
+
+def run_task(shared: Parcel | Packed, token: str, task: Any, name: str | None, *last: Any) -> Parcel:
+    """What a worker does for each task: the function of it and of what all share; and then what is ``last``."""
     from mergesvm.engines.engine import naming
     from mergesvm.engines.threads import Threads
 
     function, given = shared.unpacked() if isinstance(shared, Packed) else shared.value
     with naming(name), Threads.single_threaded_blas():
-        return Parcel(function(task.unpacked() if isinstance(task, Packed) else task, *given), token)
+        result = Parcel(function(task.unpacked() if isinstance(task, Packed) else task, *given), token)
+        return last[0](last[1], result) if last else result
 
 
 def run_join(join: Packed, parcels: Sequence[Parcel]) -> Parcel:

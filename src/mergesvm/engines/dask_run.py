@@ -11,7 +11,7 @@ from typing import Any, Self
 from uuid import uuid4
 from weakref import WeakSet
 
-from mergesvm.engines.dask_parcel import Packed, run_join, run_task, sent, unpack
+from mergesvm.engines.dask_parcel import Last, Packed, run_join, run_task, sent, unpack
 from mergesvm.engines.engine import Done
 from mergesvm.errors import EngineError
 
@@ -75,10 +75,13 @@ class Run:
                 self.client.replicate([self._shared])
         return self._shared
 
-    def leaves(self, tasks: Sequence[Any], names: Sequence[str] | None, *, dealt: bool) -> list[Any]:
+    def leaves(
+        self, tasks: Sequence[Any], names: Sequence[str] | None, *, dealt: bool, last: Last | None = None
+    ) -> list[Any]:
         """Futures of all tasks; those that are collections' partitions are computed where they are worked on.
 
         If they are dealt out, about one to a worker, each takes along what all share: it need not be there before.
+        ``last`` is done with each result, in the same task.
         """
         from dask.base import is_dask_collection
         from dask.delayed import delayed
@@ -94,6 +97,7 @@ class Run:
                 self.token,
                 task if there[index] else Packed(task),
                 self._names[index] or None,
+                *((last, self._join) if last else ()),
                 dask_key_name=self._key(index),
             )
             for index, task in enumerate(tasks)
@@ -157,6 +161,13 @@ class Run:
             results = [self.call(function, pair) if len(pair) > 1 else pair[0] for pair in pairs]
             depth += 1
         return results[0], depth
+
+    def joined(self, results: list[Any]) -> tuple[Any, int]:
+        """The join of all, at the client, and how many rounds it takes."""
+        root, depth = self.tree(results)
+        root = self.start([root])[0] if depth else root
+        self.wait([root])
+        return self.gather([root])[0], depth + 1
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """A function of the join, and of futures or of other calls, to be called where those lie."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,52 +20,81 @@ Result = TypeVar("Result")
 Numbers = dict[int, NDArray[np.float64]]
 """Blocks by their places."""
 
+FEW = 2
+"""The numbers of so many workers are added up by the client."""
+
 MOST_SHARES = 8
 """Numbers are divided into at most so many shares, one a worker: more would be more messages, and hardly faster."""
 
-STEPS = 2
-"""Numbers come to the client in so many steps: it puts one together while the next one is on its way."""
-
 
 def add_here(run: Run, join: Addition[Result], futures: list[Any], done: Done | None = None) -> tuple[Result, int]:
-    """The join of one or two results, which may not be there yet, and how many rounds it takes.
+    """The join of what one or two workers have packed, each by itself, and how many rounds it takes.
 
-    The client adds the numbers itself: they are no more than two workers would have to send each other before. Each
-    packs its own as soon as it has them, without waiting for a plan, for most results are alike. If they are not, they
-    are added up by a plan.
+    The client adds the numbers itself: they are no more than two workers would have to send each other before, and no
+    plan has to be waited for, because most results are alike. What is not is joined as it is.
     """
-    calls = [run.call(_pack_alone, future, step) for step in range(STEPS) for future in futures]
-    packed, count = run.start(calls), len(futures)
-    with ThreadPoolExecutor(2) as fetcher:
-        fetched: list[Any] = [None] * len(packed)
-        for arrived, index in enumerate(run.finished([*futures, *packed]), start=1):
-            if index >= count:
-                fetched[index - count] = fetcher.submit(run.gather, [packed[index - count]])
-            elif done is not None:
-                done(min(arrived, count), count)
-        told = [future.result()[0][0] for future in fetched[:count]]
-        if not join.alike(told):
-            return add_up(run, join, futures, told)
+    with ThreadPoolExecutor(len(futures)) as fetcher:
+        fetched = list[Any](futures)
+        for count, index in enumerate(run.finished(futures), start=1):
+            fetched[index] = fetcher.submit(run.gather, [futures[index]])
+            if done is not None:
+                done(count, len(futures))
+        found: list[Alone[Result]] = [future.result()[0] for future in fetched]
         counted = fetcher.submit(run.count)
-        plan = join.agree(told)
-        arrivals = ([each.result()[0][1] for each in fetched[at : at + count]] for at in range(0, len(fetched), count))
-        result = join.unpack(plan, _totals(arrivals, join.blocks(plan)))
+        told = [each.told for each in found]
+        if join.alike(told):
+            plan = join.agree(told)
+            result = join.unpack(plan, _totals(iter([[each.numbers for each in found]]), join.blocks(plan)))
+        else:
+            result = join([_whole(join, each) for each in found])
         counted.result()
     return result, 1
 
 
-def add_up(run: Run, join: Addition[Result], futures: list[Any], told: list[Any] | None = None) -> tuple[Result, int]:
+@dataclass
+class Alone(Generic[Result]):
+    """A result that was packed without knowing of others.
+
+    Attributes
+    ----------
+    told : its description
+    numbers : dict of place to array
+        Its blocks, by a plan of its own.
+    whole : the result itself, if there is no such plan
+    """
+
+    told: Any
+    numbers: Numbers
+    whole: Result | None = None
+
+
+def _whole(join: Addition[Result], alone: Alone[Result]) -> Result:
+    if alone.whole is not None:
+        return alone.whole
+    plan = join.agree([alone.told])
+    return join.unpack(plan, _totals(iter([[alone.numbers]]), join.blocks(plan)))
+
+
+def pack_alone(join: Packed, result: Parcel) -> Parcel:
+    """What a worker does with a result that goes to the client as it is."""
+    adding = join.unpacked()
+    told = adding.describe(result.value)
+    if not adding.alike([told]):
+        return Parcel(Alone(told, {}, result.value), result.token)
+    plan = adding.agree([told])
+    places = list(range(len(adding.blocks(plan))))
+    return Parcel(Alone(told, _numbers(adding, result.value, plan, places)), result.token)
+
+
+def add_up(run: Run, join: Addition[Result], futures: list[Any]) -> tuple[Result, int]:
     """The join of results that lie at different workers, and how many rounds it takes.
 
-    First the client learns what the results are, unless it has been told, and makes the plan. Then each worker adds up
-    its share of the blocks, so that all of them send and receive at the same time, and the client puts the sums
-    together as they come.
+    First the client learns what the results are, and makes the plan. Then each worker adds up its share of the blocks,
+    so that all of them send and receive at the same time, and the client puts the sums together as they come.
     """
-    if told is None:
-        descriptions = run.start([run.call(_describe, future) for future in futures])
-        run.wait(descriptions)
-        told = run.gather(descriptions)
-    plan = join.agree(told)
+    descriptions = run.start([run.call(_describe, future) for future in futures])
+    run.wait(descriptions)
+    plan = join.agree(run.gather(descriptions))
     blocks, agreed = join.blocks(plan), Packed(plan)
     calls, depth = [], 0
     for number, share in enumerate(_shares(blocks, min(len(futures), MOST_SHARES))):
@@ -98,8 +128,11 @@ def _total(parts: list[NDArray[np.float64]], space: NDArray[np.float64]) -> NDAr
     """The sum of numbers; in the given space, if there are not just those of one."""
     if len(parts) == 1:
         return parts[0]
-    space[:] = parts[0] if parts else 0.0
-    for part in parts[1:]:
+    if not parts:
+        space[:] = 0.0
+        return space
+    np.add(parts[0], parts[1], out=space)
+    for part in parts[2:]:
         space += part
     return space
 
@@ -125,17 +158,6 @@ def _describe(join: Packed, result: Parcel) -> Parcel:
 
 def _pack(join: Packed, result: Parcel, plan: Packed, places: list[int]) -> Parcel:
     return Parcel(_numbers(join.unpacked(), result.value, plan.unpacked(), places), result.token)
-
-
-def _pack_alone(join: Packed, result: Parcel, step: int) -> Parcel:
-    """What a result is, and the numbers of one step by a plan of its own; without numbers if there is no such plan."""
-    adding = join.unpacked()
-    told, numbers = adding.describe(result.value), Numbers()
-    if adding.alike([told]):
-        plan = adding.agree([told])
-        shares = _shares(adding.blocks(plan), STEPS)
-        numbers = _numbers(adding, result.value, plan, shares[step] if step < len(shares) else [])
-    return Parcel((told, numbers), result.token)
 
 
 def _numbers(join: Addition[Result], result: Result, plan: Any, places: list[int]) -> Numbers:

@@ -61,9 +61,8 @@ def _spread_parts(
 
 
 def _part_count(scan: Scan, terms: LearningTerms, engine: Engine) -> int:
-    matrix = 8 * terms.signature(scan.layout).width ** 2
-    shares = scan.size // (engine.workers * WORTHWHILE * matrix)
-    return engine.workers * max(1, min(MOST_PARTS, shares))
+    matrix, workers = 8 * terms.signature(scan.layout).width ** 2, engine.workers
+    return workers * max(1, min(MOST_PARTS, scan.size // (workers * WORTHWHILE * matrix)))
 
 
 def _learn_part(scan: Scan, terms: LearningTerms) -> Harvest:
