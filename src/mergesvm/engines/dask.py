@@ -10,9 +10,10 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 from mergesvm.engines.cores import cores
+from mergesvm.engines.dask_alone import FEW, add_here, pack_alone
 from mergesvm.engines.dask_collections import as_delayed, is_collection, table_schema
 from mergesvm.engines.dask_run import Run, watched
-from mergesvm.engines.dask_sums import FEW, add_here, add_up, pack_alone
+from mergesvm.engines.dask_sums import add_up
 from mergesvm.engines.dask_units import DaskUnits
 from mergesvm.engines.engine import Done, Engine, Units
 from mergesvm.engines.joining import Addition, Join

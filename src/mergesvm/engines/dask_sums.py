@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.engines.dask_parcel import Packed, Parcel
 from mergesvm.engines.dask_run import Run
-from mergesvm.engines.engine import Done
 from mergesvm.engines.joining import Addition, Block
 
 Result = TypeVar("Result")
@@ -20,70 +17,8 @@ Result = TypeVar("Result")
 Numbers = dict[int, NDArray[np.float64]]
 """Blocks by their places."""
 
-FEW = 2
-"""The numbers of so many workers are added up by the client."""
-
 MOST_SHARES = 8
 """Numbers are divided into at most so many shares, one a worker: more would be more messages, and hardly faster."""
-
-
-def add_here(run: Run, join: Addition[Result], futures: list[Any], done: Done | None = None) -> tuple[Result, int]:
-    """The join of what one or two workers have packed, each by itself, and how many rounds it takes.
-
-    The client adds the numbers itself: they are no more than two workers would have to send each other before, and no
-    plan has to be waited for, because most results are alike. What is not is joined as it is.
-    """
-    with ThreadPoolExecutor(len(futures)) as fetcher:
-        fetched = list[Any](futures)
-        for count, index in enumerate(run.finished(futures), start=1):
-            fetched[index] = fetcher.submit(run.gather, [futures[index]])
-            if done is not None:
-                done(count, len(futures))
-        found: list[Alone[Result]] = [future.result()[0] for future in fetched]
-        counted = fetcher.submit(run.count)
-        told = [each.told for each in found]
-        if join.alike(told):
-            plan = join.agree(told)
-            result = join.unpack(plan, _totals(iter([[each.numbers for each in found]]), join.blocks(plan)))
-        else:
-            result = join([_whole(join, each) for each in found])
-        counted.result()
-    return result, 1
-
-
-@dataclass
-class Alone(Generic[Result]):
-    """A result that was packed without knowing of others.
-
-    Attributes
-    ----------
-    told : its description
-    numbers : dict of place to array
-        Its blocks, by a plan of its own.
-    whole : the result itself, if there is no such plan
-    """
-
-    told: Any
-    numbers: Numbers
-    whole: Result | None = None
-
-
-def _whole(join: Addition[Result], alone: Alone[Result]) -> Result:
-    if alone.whole is not None:
-        return alone.whole
-    plan = join.agree([alone.told])
-    return join.unpack(plan, _totals(iter([[alone.numbers]]), join.blocks(plan)))
-
-
-def pack_alone(join: Packed, result: Parcel) -> Parcel:
-    """What a worker does with a result that goes to the client as it is."""
-    adding = join.unpacked()
-    told = adding.describe(result.value)
-    if not adding.alike([told]):
-        return Parcel(Alone(told, {}, result.value), result.token)
-    plan = adding.agree([told])
-    places = list(range(len(adding.blocks(plan))))
-    return Parcel(Alone(told, _numbers(adding, result.value, plan, places)), result.token)
 
 
 def add_up(run: Run, join: Addition[Result], futures: list[Any]) -> tuple[Result, int]:
@@ -109,10 +44,10 @@ def add_up(run: Run, join: Addition[Result], futures: list[Any]) -> tuple[Result
         depth = max(depth, levels)
     roots = run.start(calls)
     arrivals = (run.gather([roots[index]]) for index in run.finished(roots))
-    return join.unpack(plan, _totals(arrivals, blocks)), depth + 2
+    return join.unpack(plan, totals(arrivals, blocks)), depth + 2
 
 
-def _totals(arrivals: Iterator[list[Numbers]], blocks: Sequence[Block]) -> Iterator[NDArray[np.float64]]:
+def totals(arrivals: Iterator[list[Numbers]], blocks: Sequence[Block]) -> Iterator[NDArray[np.float64]]:
     """The sums of all blocks, in order, as soon as they are there; numbers that come together are added."""
     space = np.empty(max((block.size for block in blocks), default=0))
     here: dict[int, list[NDArray[np.float64]]] = {}
@@ -157,10 +92,10 @@ def _describe(join: Packed, result: Parcel) -> Parcel:
 
 
 def _pack(join: Packed, result: Parcel, plan: Packed, places: list[int]) -> Parcel:
-    return Parcel(_numbers(join.unpacked(), result.value, plan.unpacked(), places), result.token)
+    return Parcel(numbers_of(join.unpacked(), result.value, plan.unpacked(), places), result.token)
 
 
-def _numbers(join: Addition[Result], result: Result, plan: Any, places: list[int]) -> Numbers:
+def numbers_of(join: Addition[Result], result: Result, plan: Any, places: list[int]) -> Numbers:
     """Blocks of a result."""
     blocks = join.blocks(plan)
     sizes = [blocks[place].size for place in places]
