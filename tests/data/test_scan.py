@@ -170,6 +170,17 @@ def test_row_groups_of_unequal_size_are_cut_where_it_is_most_even(tmp_path, monk
     assert [part.readers[0].first_row for part in parts] == [0, 200]
 
 
+def test_row_groups_without_rows_are_not_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
+    nothing = pa.table({"x": np.empty(0), "y": np.empty(0, dtype=np.int64)})
+    with pq.ParquetWriter(tmp_path / "x.parquet", nothing.schema) as writer:
+        for _ in range(3):
+            writer.write_batch(pa.RecordBatch.from_pylist([], nothing.schema))
+    assert pq.ParquetFile(tmp_path / "x.parquet").num_row_groups == 3
+    (part,) = ms.scan(tmp_path / "x.parquet", label="y").parts(2)
+    assert part.n_rows() == 0
+
+
 def test_an_empty_file_at_the_end_goes_to_a_worker_that_is_there():
     assert _owners([4, 4, 0], 2) == [0, 1, 1]
     assert _owners([0, 0], 3) == [0, 0]

@@ -43,7 +43,7 @@ def mortal():
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left(request):
-    engines = [request.getfixturevalue(name) for name in ("engine", "mortal") if name in request.fixturenames]
+    engines = [request.getfixturevalue(name) for name in ("engine", "mortal", "trio") if name in request.fixturenames]
     yield
     gc.collect()  # errors that were caught hold their frames, and those what was in them
     for engine in engines:
@@ -320,16 +320,57 @@ def test_the_map_does_not_travel_back_with_the_sums(engine, rows):
     assert engine.traffic.total - before.total < 100_000
 
 
-@pytest.mark.parametrize("pooled", [False, True], ids=["per class", "pooled"])
-def test_three_workers_add_up_among_themselves(rows, features, pooled):
+@pytest.fixture(scope="module")
+def trio():
     with Dask(workers=3) as engine:
-        before = engine.traffic
-        how = {"features": features, "per_class": not pooled}
-        found = ms.learn(rows.X, rows.y, rows.weights, engine=engine, **how)
-        assert engine.traffic.rounds - before.rounds > 2
-        assert len([sent for sent in engine.traffic.sent.values() if sent]) == 3
-        assert left_over(engine) == []
+        yield engine
+
+
+@pytest.mark.parametrize("pooled", [False, True], ids=["per class", "pooled"])
+def test_three_workers_add_up_among_themselves(trio, rows, features, pooled):
+    before = trio.traffic
+    how = {"features": features, "per_class": not pooled}
+    found = ms.learn(rows.X, rows.y, rows.weights, engine=trio, **how)
+    assert trio.traffic.rounds - before.rounds > 2
+    assert len([sent for sent in trio.traffic.sent.values() if sent]) == 3
     assert_same(found, ms.learn(rows.X, rows.y, rows.weights, **how))
+
+
+def broken(step):
+    class Broken(type(engine_laws.addition())):
+        def fail(self, *_):
+            raise KeyError(f"{step} is broken")
+
+    setattr(Broken, step, Broken.fail)
+    return Broken()
+
+
+@pytest.mark.parametrize("step", ["describe", "agree", "pack", "unpack"])
+def test_an_error_in_adding_up_leaves_what_others_have_on_the_cluster(trio, step):
+    others = trio.client.submit(lambda: 42, key=f"of someone else, while {step} fails")
+    with pytest.raises(KeyError, match=f"{step} is broken"):
+        trio.merge(lambda task: np.arange(5.0) + task, range(3), broken(step))
+    assert others.result() == 42
+    assert trio.client.status == "running"
+    assert left_over(trio, until=1) == [others.key]
+    counts = trio.client.run(lambda: dict(sys.modules["mergesvm.engines.dask_parcel"].sent))
+    assert set(map(str, counts.values())) == {"{}"}
+
+
+def test_a_task_may_have_the_name_of_a_step(trio):
+    def describe(task):
+        return np.arange(5.0) + task
+
+    assert trio.merge(describe, range(3), engine_laws.addition()).tolist() == [3.0, 6.0, 9.0, 12.0, 15.0]
+
+
+def test_what_is_given_does_not_go_with_the_tasks_if_it_is_large(engine, monkeypatch):
+    given = np.ones(500_000)
+    for most, expected in ((2**26, 0), (2**20, given.nbytes)):
+        monkeypatch.setattr("mergesvm.engines.dask_run.DEALT_BYTES", most)
+        before = engine.traffic
+        assert engine.map(lambda task, array: task * array.sum(), range(2), given=(given,)) == [0, 500_000]
+        assert expected <= engine.traffic.total - before.total < expected + 10_000
 
 
 def test_nothing_comes_of_nothing(engine):

@@ -45,7 +45,8 @@ class PartedReader(Reader):
         """
         ends = range(len(span) + 1) if rows is None else [0, *accumulate(rows)]
         total, count = max(1, ends[-1]), min(len(span), round(self.size / max(1, size)))
-        cuts = sorted({_nearest(ends, total * part / count) for part in range(count + 1)}) if count > 1 else []
+        parts = count + 1 if count > 1 and ends[-1] else 0
+        cuts = sorted({_nearest(ends, total * part / count) for part in range(parts)})
         if len(cuts) < 3:
             return [self]
         return [

@@ -52,22 +52,33 @@ def add_here(run: Run, join: Addition[Result], futures: list[Any], done: Done | 
     The client adds the numbers itself: they are no more than two workers would have to send each other before, and no
     plan has to be waited for, because most results are alike. Those that are not are joined as any others.
     """
-    with ThreadPoolExecutor(len(futures)) as fetcher:
+    fetcher = ThreadPoolExecutor(len(futures))
+    try:
         fetched = list[Any](futures)
         for count, index in enumerate(run.finished(futures), start=1):
             fetched[index] = fetcher.submit(run.gather, [futures[index]])
             if done is not None:
                 done(count, len(futures))
         found: list[Alone[Result]] = [future.result()[0] for future in fetched]
+        fetched.clear()
         counted = fetcher.submit(run.count)
-        told = [each.told for each in found]
-        plan = join.agree(told)
-        if join.alike(told):
-            result = join.unpack(plan, totals(iter([[each.numbers for each in found]]), join.blocks(plan)))
-        else:
-            result = join([_whole(join, each) for each in found])
+        result = _joined(join, found)
         counted.result()
+    finally:
+        # Without waiting: what is still being fetched after an error ends when the work is let go of.
+        fetcher.shutdown(wait=False, cancel_futures=True)
     return result, 1
+
+
+def _joined(join: Addition[Result], found: list[Alone[Result]]) -> Result:
+    told = [each.told for each in found]
+    plan = join.agree(told)
+    if join.alike(told):
+        return join.unpack(plan, totals(iter([[each.numbers for each in found]]), join.blocks(plan)))
+    wholes = []
+    while found:  # what is unpacked is not held any longer
+        wholes.append(_whole(join, found.pop(0)))
+    return join(wholes)
 
 
 def _whole(join: Addition[Result], alone: Alone[Result]) -> Result:

@@ -27,6 +27,10 @@ PATIENCE_SECONDS = 60.0
 """For so long a cluster may have no workers: some start them only when there is work."""
 
 
+DEALT_BYTES = 2**26
+"""What all tasks share goes along with them through the scheduler if that is no more than so much in all."""
+
+
 class Run:
     """Work on a cluster: within a ``with`` block, after which nothing of it is left there.
 
@@ -56,9 +60,12 @@ class Run:
         if error is None:
             self.count()
         elif self.client.status == "running":
-            self.client.cancel([future for future in self._alive if future.client is self.client], force=True)
+            # Not by cancelling: of tasks that nobody holds but others need, the scheduler then drops the connection.
+            for future in [future for future in self._alive if future.client is self.client]:
+                future.release()
             while isinstance(error, Exception) and any(self._everywhere(_busy, self.token).values()):
                 time.sleep(0.02)
+            self._everywhere(_sent, self.token)
         if self._shared is not None:
             self._shared.release()
 
@@ -80,8 +87,8 @@ class Run:
     ) -> list[Any]:
         """Futures of all tasks; those that are collections' partitions are computed where they are worked on.
 
-        If they are dealt out, about one to a worker, each takes along what all share: it need not be there before.
-        ``last`` is done with each result, in the same task.
+        If they are dealt out, about one to a worker, each takes along what all share, which then need not be there
+        before; unless it is large. ``last`` is done with each result, in the same task.
         """
         from dask.base import is_dask_collection
         from dask.delayed import delayed
@@ -90,7 +97,8 @@ class Run:
         there = [is_dask_collection(task) or isinstance(task, Future) for task in tasks]
         self._names = names or [f"partition {index}" if there[index] else "" for index in range(len(tasks))]
         work = delayed(run_task, pure=False, traverse=False)
-        shared = self._packed if dealt else self.shared
+        small = len(self._packed.content) * len(tasks) <= DEALT_BYTES
+        shared = self._packed if dealt and small else self.shared
         calls = [
             work(
                 shared,
@@ -117,11 +125,7 @@ class Run:
         return [next(iter(holders[future.key]), "") for future in futures]
 
     def _key(self, index: int) -> str:
-        return f"{self._title}-{self._last(index)}"
-
-    def _last(self, index: int) -> str:
-        # Of tasks that are alike, Dask begins with the one whose key is last.
-        return f"{self.token}-{10**9 - 1 - index}"
+        return f"{self._title}-{self.token}-{_backwards(index)}"
 
     def wait(self, futures: Sequence[Any], done: Done | None = None) -> None:
         """Until all are finished; the first error of any is raised."""
@@ -174,7 +178,7 @@ class Run:
         from dask.delayed import delayed
 
         self._steps += 1
-        key = f"{function.__name__.strip('_')}-{self._last(self._steps)}"
+        key = f"{function.__name__.strip('_')}-{self.token}-step-{_backwards(self._steps)}"
         return delayed(function, pure=False, traverse=False)(self._join, *arguments, dask_key_name=key)
 
     def start(self, calls: Sequence[Any], place: str = "") -> list[Any]:
@@ -249,6 +253,11 @@ class Run:
     def _everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         found: dict[str, Any] = self.client.run(function, *arguments, on_error="ignore")
         return found
+
+
+def _backwards(index: int) -> int:
+    """The end of a key: of tasks that are alike, Dask begins with the one whose key is last."""
+    return 10**9 - 1 - index
 
 
 def _sent(token: str) -> Counter[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 from typing import TypeVar
@@ -56,14 +56,14 @@ def merge(pieces: Iterable[Piece]) -> Piece:
     totals = [_Total() for _ in range(_n_grams(labels, signature.per_class))]
     peaks = np.zeros((len(totals), signature.width))
     for piece in pieces:
-        moved = reanchor(piece, anchor)
-        at = [position[label] for label in moved.labels]
-        rows[at] += moved.rows
-        counts[at] += moved.counts
-        sums[at] += moved.sums
-        at = at if signature.per_class else [0] * len(moved.grams)
-        peaks[at] += moved.peaks
-        for index, gram in zip(at, moved.grams, strict=True):
+        at = [position[label] for label in piece.labels]
+        moved_sums, moved_peaks = reanchored_sums(piece, anchor)
+        rows[at] += piece.rows
+        counts[at] += piece.counts
+        sums[at] += moved_sums
+        at = at if signature.per_class else [0] * len(piece.grams)
+        peaks[at] += moved_peaks
+        for index, gram in zip(at, _reanchored_grams(piece, anchor), strict=True):
             totals[index].add(gram)
     precision = "float32" if any(piece.precision == "float32" for piece in pieces) else "float64"
     grams = tuple(total.matrix for total in totals)
@@ -141,17 +141,26 @@ def subtract(whole: Piece, part: Piece) -> Piece:
 
 def reanchor(knowledge: Piece, anchor: NDArray[np.float64]) -> Piece:
     """Move the sums to another anchor b: with d = a - b, v becomes v + n d, and M becomes M + v d' + d v' + n d d'."""
-    shift = knowledge.anchor - anchor
-    if not shift.any():
+    if np.array_equal(knowledge.anchor, anchor):
         return knowledge
-    # Both halves at once, so that the sum is symmetric to the last digit.
-    crosses = (np.outer(half, shift) for half in _halves(knowledge, shift))
-    grams = tuple(gram + (cross + cross.T) for gram, cross in zip(knowledge.grams, crosses, strict=True))
     sums, peaks = reanchored_sums(knowledge, anchor)
+    grams = tuple(_reanchored_grams(knowledge, anchor))
     return replace(knowledge, anchor=anchor, sums=sums, grams=grams, peaks=peaks)
 
 
-def reanchored_sums(knowledge: Piece, anchor: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _reanchored_grams(knowledge: Sums, anchor: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+    """The matrices about another anchor, one after another, so that no more than one need be held."""
+    shift = knowledge.anchor - anchor
+    if not shift.any():
+        yield from knowledge.grams
+        return
+    for gram, half in zip(knowledge.grams, _halves(knowledge, shift), strict=True):
+        cross = np.outer(half, shift)
+        # Both halves at once, so that the sum is symmetric to the last digit.
+        yield gram + (cross + cross.T)
+
+
+def reanchored_sums(knowledge: Sums, anchor: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What the sums of the classes, and the peaks of their squares, are about another anchor; without the matrices."""
     shift = knowledge.anchor - anchor
     if not shift.any():
