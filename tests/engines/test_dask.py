@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import mergesvm as ms
 from mergesvm.engines import Dask
 from mergesvm.engines.joining import Join
 from mergesvm.errors import DataError, EngineError, ParameterError, SubtractionError
+from mergesvm.knowledge.harvest import Gathering
 from mergesvm.solvers.leader import Leader
 
 da = pytest.importorskip("dask.array")
@@ -318,6 +320,7 @@ def test_the_map_does_not_travel_back_with_the_sums(engine, rows):
     before = engine.traffic
     ms.learn(X, np.arange(40) % 2, features=wide, engine=engine)
     assert engine.traffic.total - before.total < 100_000
+    assert len(pickle.dumps(Gathering(wide))) < 1_000  # it goes with every call
 
 
 @pytest.fixture(scope="module")
