@@ -23,9 +23,9 @@ from sklearn.datasets import load_svmlight_file
 import mergesvm as ms
 import samples
 from mergesvm.data import Scan
+from mergesvm.data.dealing import owners
 from mergesvm.data.plain_csv import _Layout
 from mergesvm.data.prefetch import worked_ahead
-from mergesvm.data.scan import _owners
 from mergesvm.data.text_lines import whole_lines
 
 
@@ -170,6 +170,13 @@ def test_row_groups_of_unequal_size_are_cut_where_it_is_most_even(tmp_path, monk
     assert [part.readers[0].first_row for part in parts] == [0, 200]
 
 
+def test_a_word_among_numbers_is_named_by_its_row(tmp_path):
+    write(tmp_path / "a.csv", "x,y\n1,0\n2,1\n")
+    write(tmp_path / "b.csv", "x,y\n" + "1,0\n" * 500 + "oops,1\n" + "2,1\n" * 500)
+    with pytest.raises(ms.errors.DataError, match=r"b.csv: column 'x' is not numeric .* row 500 holds 'oops'\."):
+        ms.learn(ms.scan(tmp_path, label="y"))
+
+
 def test_row_groups_without_rows_are_not_cut(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
     nothing = pa.table({"x": np.empty(0), "y": np.empty(0, dtype=np.int64)})
@@ -182,8 +189,8 @@ def test_row_groups_without_rows_are_not_cut(tmp_path, monkeypatch):
 
 
 def test_an_empty_file_at_the_end_goes_to_a_worker_that_is_there():
-    assert _owners([4, 4, 0], 2) == [0, 1, 1]
-    assert _owners([0, 0], 3) == [0, 0]
+    assert owners([4, 4, 0], 2) == [0, 1, 1]
+    assert owners([0, 0], 3) == [0, 0]
 
 
 def test_small_files_are_not_cut_and_a_single_row_is_one_part(tmp_path):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice
+from itertools import islice
 from typing import Any
 
+from mergesvm.data.dealing import dealt_out
 from mergesvm.data.labels import Label
-from mergesvm.data.parted import PartedReader
 from mergesvm.data.paths import File, Paths, find_files
 from mergesvm.data.prefetch import prefetched
 from mergesvm.data.reader import Layout, Reader, Slice, Terms, reader_for
@@ -27,9 +25,6 @@ LEAST_BYTES = 2**20
 
 GRAINS = 4
 """Files are cut into pieces of this share of what a worker reads, so that loads differ little."""
-
-EVEN = 1.02
-"""Pieces are dealt out in a row if the largest load is then at most so many times as large as it could be."""
 
 MOST_ROWS, LEAST_ROWS = 1 << 18, 256
 
@@ -310,10 +305,7 @@ class Scan:
         pieces: list[Reader] = []
         for reader in self.readers:
             pieces += reader.cut(most) if count > 1 and reader.size > most and not whole else [reader]
-        parts: dict[int, list[Reader]] = {}
-        for piece, owner in zip(pieces, _owners([piece.size for piece in pieces], count), strict=True):
-            _append(parts.setdefault(owner, []), piece)
-        return [self._of(readers) for readers in parts.values()]
+        return [self._of(readers) for readers in dealt_out(pieces, count)]
 
     def _of(self, readers: list[Reader]) -> Scan:
         part = Scan(readers, self.batch_rows, self.expected)
@@ -363,39 +355,3 @@ class Scan:
 
     def __repr__(self) -> str:
         return f"Scan of {self.name}"
-
-
-def _owners(sizes: list[int], count: int) -> list[int]:
-    """Which of so many workers gets which piece, so that all have about the same.
-
-    >>> _owners([5, 3, 3, 3, 3, 1], 3)
-    [0, 1, 2, 1, 2, 0]
-    >>> _owners([10, 9, 10, 9, 10, 10, 9, 10], 2)
-    [0, 0, 0, 0, 1, 1, 1, 1]
-    """
-    # In a row, if that is even enough: neighbours are read in one go.
-    ends, total = list(accumulate(sizes)), max(1, sum(sizes))
-    in_a_row = [min(count - 1, int(count * (end - size / 2) / total)) for end, size in zip(ends, sizes, strict=True)]
-    fairly = [0] * len(sizes)
-    loads = [(0, worker) for worker in range(count)]
-    for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):  # the largest first
-        load, fairly[place] = heapq.heappop(loads)  # each to the one that has least
-        heapq.heappush(loads, (load + sizes[place], fairly[place]))
-    return in_a_row if _most(sizes, in_a_row) <= EVEN * _most(sizes, fairly) else fairly
-
-
-def _most(sizes: list[int], owners: list[int]) -> int:
-    loads: Counter[int] = Counter()
-    for size, owner in zip(sizes, owners, strict=True):
-        loads[owner] += size
-    return max(loads.values(), default=0)
-
-
-def _append(readers: list[Reader], piece: Reader) -> None:
-    """Add a piece behind others, as one with the last of them where it goes on there."""
-    last = readers[-1] if readers else None
-    whole = last.joined(piece) if isinstance(last, PartedReader) else None
-    if whole is None:
-        readers.append(piece)
-    else:
-        readers[-1] = whole

@@ -138,6 +138,25 @@ def _word(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
+def _telling(values: list[Any], first: int) -> str:
+    """The value that shows why a column is not numeric: one that is no number, where most of them are.
+
+    >>> _telling([None, "6", "oops", "7"], 100)
+    ", row 102 holds 'oops'"
+    """
+    held = [(row, value) for row, value in enumerate(values, first) if value is not None]
+    row, value = next(((row, value) for row, value in held if not _reads_as_number(value)), (held or [(0, None)])[0])
+    return f", row {row} holds {value!r}" if held else ""
+
+
+def _reads_as_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def numbers(array: Any, column: str, source: str, first: int) -> NDArray[Any]:
     """A column of an Arrow table as numbers; missing values become NaN. No copy is made where there are none."""
     kind = array.type
@@ -145,8 +164,9 @@ def numbers(array: Any, column: str, source: str, first: int) -> NDArray[Any]:
         array = array.cast(pa.uint8())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         if not pa.types.is_null(kind):
-            example = next((f", row {first + i} holds {v.as_py()!r}" for i, v in enumerate(array) if v.is_valid), "")
-            raise DataError(f"{source}: column {column!r} is not numeric but of type {kind}{example}.")
+            raise DataError(
+                f"{source}: column {column!r} is not numeric but of type {kind}{_telling(array.to_pylist(), first)}."
+            )
         array = array.cast(pa.float64())
     if array.null_count or pa.types.is_decimal(kind):
         array = array.cast(pa.float64(), safe=False)
