@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 import mergesvm as ms
 import samples
-from mergesvm.engines.joining import Addition, Block, Join
+from mergesvm.engines.joining import Addition, Block, Join, Total
 from mergesvm.engines.traffic import Traffic
 
 
@@ -63,8 +63,19 @@ def addition():
         def pack(self, result, plan, index, out):
             out[:] = result[index]
 
-        def unpack(self, plan, totals):
-            return np.array([float(total[0]) for total in totals])
+        def total(self, plan, own=None):
+            total = Sum()
+            total.numbers = np.zeros(max(plan, default=0))
+            if own is not None:
+                total.numbers[: len(own)] = own
+            return total
+
+    class Sum(Total):
+        def add(self, index, first, numbers):
+            self.numbers[index + first : index + first + len(numbers)] += numbers
+
+        def finish(self):
+            return self.numbers
 
     return Vectors()
 

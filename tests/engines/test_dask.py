@@ -21,7 +21,7 @@ import mergesvm as ms
 from mergesvm.engines import Dask
 from mergesvm.engines.joining import Join
 from mergesvm.errors import DataError, EngineError, ParameterError, SubtractionError
-from mergesvm.knowledge.harvest import Gathering
+from mergesvm.knowledge.gathering import Gathering
 from mergesvm.solvers.leader import Leader
 
 da = pytest.importorskip("dask.array")
@@ -348,7 +348,7 @@ def broken(step):
     return Broken()
 
 
-@pytest.mark.parametrize("step", ["describe", "agree", "pack", "unpack"])
+@pytest.mark.parametrize("step", ["describe", "agree", "pack", "total"])
 def test_an_error_in_adding_up_leaves_what_others_have_on_the_cluster(trio, step):
     others = trio.client.submit(lambda: 42, key=f"of someone else, while {step} fails")
     with pytest.raises(KeyError, match=f"{step} is broken"):

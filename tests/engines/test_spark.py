@@ -26,7 +26,7 @@ from mergesvm.engines.spark_java import find_java
 from mergesvm.engines.spark_plain import plain_files
 from mergesvm.engines.spark_work import CHUNK
 from mergesvm.errors import DataError, EngineError, FeatureMapError, ParameterError
-from mergesvm.knowledge.harvest import Gathering
+from mergesvm.knowledge.gathering import Gathering
 from mergesvm.knowledge.stream import learn_scan
 from mergesvm.knowledge.terms import LearningTerms
 

@@ -13,6 +13,7 @@ from mergesvm.knowledge.loading import load_kernels
 from mergesvm.knowledge.narrow import mirror, narrow_sums
 from mergesvm.knowledge.running import RunningSums
 from mergesvm.knowledge.scatter import multiplied_sums, scattered_sums
+from mergesvm.knowledge.triangles import add_to_triangle
 from mergesvm.knowledge.wide import wide_sums
 
 
@@ -229,4 +230,21 @@ def test_compiled_triangles_are_those_of_numpy(width, fixed):
     np.testing.assert_array_equal(line, gram[np.triu_indices(width)])
     line.flags.writeable = not fixed
     kernels.unpack(line, whole)
+    kernels.mirror(whole)
     np.testing.assert_array_equal(whole, gram)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("width", [1, 2, 15, 16, 17, 40])
+def test_numbers_are_added_to_a_triangle_from_any_place_on(width, compiled, monkeypatch):
+    kernels = load_kernels() if compiled else None
+    monkeypatch.setattr("mergesvm.knowledge.triangles.loaded_kernels", lambda: kernels)
+    rng, upper = np.random.default_rng(width), np.triu_indices(width)
+    gram, line = rng.normal(size=(width, width)), rng.normal(size=len(upper[0]))
+    expected = gram.copy()
+    expected[upper] += line
+    for size in {1, 2, width - 1, width, width + 1, 3 * width, len(line)} - {0}:
+        total = gram.copy()
+        for first in range(0, len(line), size):
+            add_to_triangle(line[first : first + size], first, total)
+        np.testing.assert_array_equal(total, expected)

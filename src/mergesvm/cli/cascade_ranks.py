@@ -24,7 +24,8 @@ from mergesvm.engines.attempt import Attempt
 from mergesvm.engines.cascade import CHUNK
 from mergesvm.features import FeatureMap, load
 from mergesvm.knowledge import Knowledge, learn
-from mergesvm.knowledge.harvest import Gathering, Harvest
+from mergesvm.knowledge.gathering import Gathering
+from mergesvm.knowledge.harvest import Harvest
 from mergesvm.models import solve
 
 WEIGHTS = "complement"
@@ -146,9 +147,13 @@ def handling_of(known: Knowledge, repeats: int) -> tuple[Handling, int]:
         attempts = [pickle.loads(message) for message in messages]
         join.blocks(join.agree([attempt.results[0] for attempt in attempts if attempt.results]))
 
-    packing, adding, unpacking = (
-        least(work, repeats) / size for work in (pack, add, lambda: join.unpack(plan, blocks))
-    )
+    def unpack() -> None:
+        total = join.total(plan)
+        for index, block in enumerate(blocks):
+            total.add(index, 0, block)
+        total.finish()
+
+    packing, adding, unpacking = (least(work, repeats) / size for work in (pack, add, unpack))
     return Handling(packing, adding, unpacking, least(agree, repeats) / SEVERAL), size
 
 

@@ -127,12 +127,12 @@ class Cascade:
             self._count(len(message))
         return message
 
-    def totals(
+    def arrivals(
         self, held: list[Result], join: Addition[Result], plan: Any, ranks: Sequence[int], *, everywhere: bool
-    ) -> Iterator[NDArray[np.float64]]:
-        """The sums of all blocks, one after another, at the root, or everywhere; elsewhere nothing is yielded.
+    ) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
+        """Numbers that have come, with their block and the place of the first: they are valid until the next ones come.
 
-        Two blocks are in memory: while the sum of one travels down, the next one travels up.
+        Either all ranks get the sums of all, or the root what it has to add to its own; elsewhere nothing is yielded.
 
         Parameters
         ----------
@@ -143,34 +143,44 @@ class Cascade:
         ranks : sequence of int
             Those that have a result, in the order of the descriptions.
         everywhere : bool
-            Whether all ranks get the sums, and not the root alone.
+            Whether all ranks get the sums.
         """
         blocks = join.blocks(plan)
-        buffers = [_Buffer(max((block.size for block in blocks), default=0)) for _ in range(2)]
-        spare = np.empty(min(CHUNK, len(buffers[0].numbers)))
+        holders = [{rank for rank, holds in zip(ranks, block.holders, strict=True) if holds} for block in blocks]
+        largest = max((block.size for block in blocks), default=0)
+        spare = np.empty(min(CHUNK, largest))
+        if self.tree.parent is None and not everywhere:
+            for index, block in enumerate(blocks):
+                for first, end in _chunks(block.size):
+                    for child in self._sources(holders[index]):
+                        self._comm.Recv(spare[: end - first], source=child, tag=UP)
+                        yield index, first, spare[: end - first]
+            return
+        # Two blocks are in memory: while the sum of one travels down, the next one travels up.
+        buffers = [_Buffer(largest) for _ in range(2)]
         last = len(blocks)
         for index in range(last + 1):
             if index < last:
                 block, buffer = blocks[index], buffers[index % 2]
                 buffer.wait()
-                holders = {rank for rank, holds in zip(ranks, block.holders, strict=True) if holds}
-                if self.tree.rank in holders:
+                if self.tree.rank in holders[index]:
                     join.pack(held[0], plan, index, buffer.numbers[: block.size])
-                self._up(block, buffer, spare, holders, everywhere)
-            if index > 0:
+                self._up(block, buffer, spare, holders[index])
+            if index > 0 and everywhere:
                 block, buffer = blocks[index - 1], buffers[(index - 1) % 2]
-                if self.tree.parent is not None and everywhere:
+                if self.tree.parent is not None:
                     self._down(block, buffer)
-                if self.tree.parent is None or everywhere:
-                    yield buffer.numbers[: block.size]
+                yield index - 1, 0, buffer.numbers[: block.size]
         for buffer in buffers:
             buffer.wait()
 
-    def _up(
-        self, block: Block, buffer: _Buffer, spare: NDArray[np.float64], holders: set[int], everywhere: bool
-    ) -> None:
-        """Add what the children have of a block, and pass it on."""
-        sources = [child for child in self.tree.children if not holders.isdisjoint(self._below[child])]
+    def _sources(self, holders: set[int]) -> list[int]:
+        """The children from which anything comes."""
+        return [child for child in self.tree.children if not holders.isdisjoint(self._below[child])]
+
+    def _up(self, block: Block, buffer: _Buffer, spare: NDArray[np.float64], holders: set[int]) -> None:
+        """Add what the children have of a block, and pass it on: to the parent, or, at the root, to all."""
+        sources = self._sources(holders)
         mine = self.tree.rank in holders
         parent = self.tree.parent
         if parent is None and not sources and not mine:
@@ -185,7 +195,7 @@ class Cascade:
                     self._comm.Recv(sums, source=child, tag=UP)
             if parent is not None and (sources or mine):
                 self._send(buffer, sums, parent, UP)
-            elif parent is None and everywhere:
+            elif parent is None:
                 self._spread(buffer, sums)
 
     def _down(self, block: Block, buffer: _Buffer) -> None:

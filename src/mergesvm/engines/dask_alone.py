@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from mergesvm.engines.dask_parcel import Packed, Parcel
 from mergesvm.engines.dask_run import Run
-from mergesvm.engines.dask_sums import Numbers, numbers_of, totals
+from mergesvm.engines.dask_sums import Numbers, numbers_of
 from mergesvm.engines.engine import Done
 from mergesvm.engines.joining import Addition
 
@@ -74,7 +74,7 @@ def _joined(join: Addition[Result], found: list[Alone[Result]]) -> Result:
     told = [each.told for each in found]
     plan = join.agree(told)
     if join.alike(told):
-        return join.unpack(plan, totals(iter([[each.numbers for each in found]]), join.blocks(plan)))
+        return _added(join, plan, [each.numbers for each in found])
     wholes = []
     while found:  # what is unpacked is not held any longer
         wholes.append(_whole(join, found.pop(0)))
@@ -85,4 +85,12 @@ def _whole(join: Addition[Result], alone: Alone[Result]) -> Result:
     if alone.whole is not None:
         return alone.whole
     plan = join.agree([alone.told])
-    return join.unpack(plan, totals(iter([[alone.numbers]]), join.blocks(plan)))
+    return _added(join, plan, [alone.numbers])
+
+
+def _added(join: Addition[Result], plan: Any, each: list[Numbers]) -> Result:
+    total = join.total(plan)
+    for place in range(len(join.blocks(plan))):
+        for numbers in each:
+            total.add(place, 0, numbers[place])
+    return total.finish()

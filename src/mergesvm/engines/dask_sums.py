@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -43,33 +43,11 @@ def add_up(run: Run, join: Addition[Result], futures: list[Any]) -> tuple[Result
         calls.append(root)
         depth = max(depth, levels)
     roots = run.start(calls)
-    arrivals = (run.gather([roots[index]]) for index in run.finished(roots))
-    return join.unpack(plan, totals(arrivals, blocks)), depth + 2
-
-
-def totals(arrivals: Iterator[list[Numbers]], blocks: Sequence[Block]) -> Iterator[NDArray[np.float64]]:
-    """The sums of all blocks, in order, as soon as they are there; numbers that come together are added."""
-    space = np.empty(max((block.size for block in blocks), default=0))
-    here: dict[int, list[NDArray[np.float64]]] = {}
-    for place, block in enumerate(blocks):
-        while any(block.holders) and place not in here:
-            for numbers in next(arrivals):
-                for at, more in numbers.items():
-                    here.setdefault(at, []).append(more)
-        yield _total(here.pop(place, []), space[: block.size])
-
-
-def _total(parts: list[NDArray[np.float64]], space: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sum of numbers; in the given space, if there are not just those of one."""
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        space[:] = 0.0
-        return space
-    np.add(parts[0], parts[1], out=space)
-    for part in parts[2:]:
-        space += part
-    return space
+    total = join.total(plan)
+    for index in run.finished(roots):
+        for place, numbers in run.gather([roots[index]])[0].items():
+            total.add(place, 0, numbers)
+    return total.finish(), depth + 2
 
 
 def _shares(blocks: Sequence[Block], count: int) -> list[list[int]]:

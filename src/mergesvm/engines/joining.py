@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -37,6 +37,18 @@ class Block:
     holders: tuple[bool, ...]
 
 
+class Total(ABC, Generic[Result]):
+    """What the numbers of all workers are added up in, as they come."""
+
+    @abstractmethod
+    def add(self, index: int, first: int, numbers: NDArray[np.float64]) -> None:
+        """Add some numbers of a block, from this one on; they are only valid now."""
+
+    @abstractmethod
+    def finish(self) -> Result:
+        """The result of all. Nothing can be added afterwards."""
+
+
 class Addition(Join[Result]):
     """A join that comes down to a sum of numbers, once all workers agree on what the numbers stand for.
 
@@ -68,5 +80,5 @@ class Addition(Join[Result]):
         """Write the numbers of a block of a result; only of results that hold any."""
 
     @abstractmethod
-    def unpack(self, plan: Any, totals: Iterable[NDArray[np.float64]]) -> Result:
-        """The result of all, from the sums of all blocks in order; each is only valid until the next one comes."""
+    def total(self, plan: Any, own: Result | None = None) -> Total[Result]:
+        """A total of nothing, or of one's own result, whose memory may be used for it: the result is not used again."""

@@ -220,11 +220,15 @@ class MPI(Engine):
     def _add(self, held: list[Result], join: Addition[Result], plan: Any, ranks: list[int]) -> Result | None:
         """Add the numbers of all ranks, block by block."""
         cascade = Cascade(self._comm, self._top)
-        totals = self._vitally(cascade.totals(held, join, plan, ranks, everywhere=self.root is None))
+        arrivals = self._vitally(cascade.arrivals(held, join, plan, ranks, everywhere=self.root is None))
         with self._trying() as attempt:
             if self.receives:
-                held = [join.unpack(plan, totals)]
-        for _ in totals:  # also after an error: the others go on to the end
+                # What goes down to everyone comes with one's own; at the root alone the others' is added to it.
+                total = join.total(plan, held[0] if held and self.root is not None else None)
+                for index, first, numbers in arrivals:
+                    total.add(index, first, numbers)
+                held = [total.finish()]
+        for _ in arrivals:  # also after an error: the others go on to the end
             pass
         self._settle(cascade, attempt)
         return held[0] if self.receives else None

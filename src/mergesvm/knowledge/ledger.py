@@ -13,10 +13,9 @@ from mergesvm.engines.memory import memory_limit
 from mergesvm.errors import DataError, ParameterError
 from mergesvm.knowledge.accumulate import NARROW, accumulate
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.loading import loaded_kernels
-from mergesvm.knowledge.narrow import mirror
 from mergesvm.knowledge.running import RunningSums
 from mergesvm.knowledge.signature import Signature
+from mergesvm.knowledge.triangles import fill_lower
 
 
 class Ledger:
@@ -61,11 +60,10 @@ class Ledger:
             self._rows[label] = self._rows.get(label, 0) + rows
             self._counts[label] = self._counts.get(label, 0.0) + count
 
-    def knowledge(self) -> Knowledge:
-        """The knowledge of all batches. Nothing can be added afterwards."""
-        if self._halved:
-            kernels = loaded_kernels()
-            self._engine.map(mirror if kernels is None else kernels.mirror, self._sums.grams)
+    def knowledge(self, *, halved: bool = False) -> Knowledge:
+        """The knowledge of all batches, with whole matrices, or with halved ones. Nothing can be added afterwards."""
+        if self._halved and not halved:
+            self._engine.map(fill_lower, self._sums.grams)
         sums, labels = self._sums, tuple(sorted(self._sums.places))
         at = [sums.places[label] for label in labels]
         grams = sums.grams if sums.pooled else [sums.grams[index] for index in at]

@@ -10,7 +10,8 @@ from mergesvm.data import Batch, Layout, Scan
 from mergesvm.data.frame import Columns, Frame, record_batches
 from mergesvm.engines.engine import Engine
 from mergesvm.errors import CutError, DataError
-from mergesvm.knowledge.harvest import Gathering, Harvest
+from mergesvm.knowledge.gathering import Gathering
+from mergesvm.knowledge.harvest import Harvest
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.stream import Progress, learn_batch, learn_scan
 from mergesvm.knowledge.terms import LearningTerms, names_of
@@ -53,6 +54,7 @@ def _spread_parts(
     if not engine.receives:
         return Harvest(Knowledge.zero(terms.signature(parts[0].layout)))
     assert harvest is not None
+    harvest = harvest.whole()
     # In the order of the files, whoever has read them first.
     ordered = dict.fromkeys(reader.file.name for reader in scan.readers if reader.file.name in harvest.counts)
     scan.counts, scan.dropped = {name: harvest.counts[name] for name in ordered} | harvest.counts, harvest.dropped
@@ -66,7 +68,7 @@ def _part_count(scan: Scan, terms: LearningTerms, engine: Engine) -> int:
 
 
 def _learn_part(scan: Scan, terms: LearningTerms) -> Harvest:
-    return learn_scan(scan, terms)
+    return learn_scan(scan, terms, halved=True)
 
 
 def spread_batch(batch: Batch, layout: Layout, terms: LearningTerms, engine: Engine) -> Knowledge:
@@ -86,7 +88,11 @@ def spread_batch(batch: Batch, layout: Layout, terms: LearningTerms, engine: Eng
 
 def _learn_rows(batch: Batch, layout: Layout, terms: LearningTerms) -> Harvest:
     batch.rows.names = layout.names
-    return Harvest(learn_batch(batch, layout, terms) if batch.rows.n_rows else None)
+    return _harvest(batch, layout, terms) if batch.rows.n_rows else Harvest(None)
+
+
+def _harvest(batch: Batch, layout: Layout, terms: LearningTerms) -> Harvest:
+    return Harvest(learn_batch(batch, layout, terms, halved=True), halved=True)
 
 
 def spread_collection(
@@ -116,7 +122,7 @@ def _learn_block(
     batch = terms.fold(Batch.of(block[0], block[1], beside.get("sample_weight")), beside.get("groups"))
     layout = Layout(batch.rows.width, names_of(batch.rows.names, names, batch.rows.width))
     batch.rows.names = layout.names
-    return Harvest(learn_batch(batch, layout, terms))
+    return _harvest(batch, layout, terms)
 
 
 def spread_frame(frame: Frame, terms: LearningTerms, engine: Engine) -> Knowledge:
@@ -127,12 +133,12 @@ def spread_frame(frame: Frame, terms: LearningTerms, engine: Engine) -> Knowledg
 
 
 def _learn_partition(content: Any, columns: Columns, terms: LearningTerms) -> Harvest:
-    harvest = learn_scan(columns.scan(record_batches(content), "a partition of the table"), terms)
-    return Harvest(harvest.knowledge, dropped=harvest.dropped)
+    scan = columns.scan(record_batches(content), "a partition of the table")
+    return replace(learn_scan(scan, terms, halved=True), counts={})
 
 
 def _known(harvest: Harvest | None) -> Knowledge:
-    harvest = harvest or Harvest(None)
+    harvest = (harvest or Harvest(None)).whole()
     if harvest.knowledge is None:
         raise harvest.nothing()
     return harvest.knowledge

@@ -21,15 +21,15 @@ from mergesvm.knowledge.terms import LearningTerms, weighted
 Progress = Callable[[Scan], None]
 
 
-def learn_batch(batch: Batch, layout: Layout, terms: LearningTerms) -> Knowledge:
+def learn_batch(batch: Batch, layout: Layout, terms: LearningTerms, *, halved: bool = False) -> Knowledge:
     """Knowledge of one batch."""
-    whole = merge_stream(_pieces([(batch, 1.0)], layout, terms))
+    whole = merge_stream(_pieces([(batch, 1.0)], layout, terms, halved))
     assert whole is not None
     return whole
 
 
-def learn_scan(scan: Scan, terms: LearningTerms, progress: Progress | None = None) -> Harvest:
-    """What all slices of a scan give."""
+def learn_scan(scan: Scan, terms: LearningTerms, progress: Progress | None = None, *, halved: bool = False) -> Harvest:
+    """What all slices of a scan give; with halved matrices, if it is to be joined with others."""
 
     def batches() -> Iterator[tuple[Batch, float]]:
         with closing(iter(scan)) as slices:  # type: ignore[type-var]
@@ -40,8 +40,8 @@ def learn_scan(scan: Scan, terms: LearningTerms, progress: Progress | None = Non
                     progress(scan)
 
     check_memory(1, terms.signature(scan.layout))
-    whole = merge_stream(_pieces(batches(), scan.layout, terms))
-    return Harvest(whole, dict(scan.counts), scan.dropped)
+    whole = merge_stream(_pieces(batches(), scan.layout, terms, halved))
+    return Harvest(whole, dict(scan.counts), scan.dropped, halved)
 
 
 def _folded(part: Slice, terms: LearningTerms) -> Batch:
@@ -76,7 +76,9 @@ def _named(rows: Rows) -> Iterator[None]:
         raise DataError(f"{rows.source}, from row {rows.first} on: {error}") from None
 
 
-def _pieces(batches: Iterable[tuple[Batch, float]], layout: Layout, terms: LearningTerms) -> Iterator[Knowledge]:
+def _pieces(
+    batches: Iterable[tuple[Batch, float]], layout: Layout, terms: LearningTerms, halved: bool
+) -> Iterator[Knowledge]:
     """Knowledge of all batches that can be summed about one anchor, and of the next ones about another."""
     ledger = None
     for batch, foresight in batches:
@@ -98,8 +100,8 @@ def _pieces(batches: Iterable[tuple[Batch, float]], layout: Layout, terms: Learn
                 point = point.astype(np.float32).astype(np.float64)  # so that what is subtracted is what is recorded
             if ledger is None or (point != ledger.anchor).any():
                 if ledger is not None:
-                    yield ledger.knowledge()
+                    yield ledger.knowledge(halved=halved)
                 ledger = Ledger(signature, point, terms.engine, terms.precision)
             ledger.add(batch, signature, foresight)
     if ledger is not None:
-        yield ledger.knowledge()
+        yield ledger.knowledge(halved=halved)

@@ -33,14 +33,32 @@ def pack(gram, line):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def unpack(line, gram):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Write the matrix of which this is the upper triangle."""
+    """Write the upper triangle of a matrix."""
     at, width = uint64(0), uint64(len(gram))
     for i in range(width):
         row = gram[i]
         for j in range(i, width):
             row[j] = line[at + j - i]
         at += width - i
-    mirror(gram)
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def add_line(line, first, gram):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add numbers to the upper triangle of a matrix, from the one on that has this place in it."""
+    width, size = uint64(len(gram)), uint64(len(line))
+    i, j = uint64(0), uint64(first)
+    while j >= width - i:
+        j -= width - i
+        i += uint64(1)
+    j += i
+    at = uint64(0)
+    while at < size:
+        row, count = gram[i], min(width - j, size - at)
+        for k in range(count):
+            row[j + k] += line[at + k]
+        at += count
+        i += uint64(1)
+        j = i
 
 
 def compile_triangles() -> None:
@@ -51,3 +69,5 @@ def compile_triangles() -> None:
         source.flags.writeable = sent.flags.writeable = not fixed
         pack(source, line)
         unpack(sent, gram)
+        add_line(sent, 0, gram)
+    mirror(gram)

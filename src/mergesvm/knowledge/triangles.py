@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,23 +29,54 @@ def pack_triangle(gram: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         at = end
 
 
-def unpack_triangle(line: NDArray[np.float64], gram: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Write the matrix of which this is the upper triangle.
-
-    >>> unpack_triangle(np.array([1.0, 2.0, 3.0]), np.empty((2, 2)))
-    array([[1., 2.],
-           [2., 3.]])
-    """
+def unpack_triangle(line: NDArray[np.float64], gram: NDArray[np.float64]) -> None:
+    """Write the upper triangle of a matrix; its lower one is left as it is."""
     kernels = loaded_kernels()
     if kernels is not None:
         kernels.unpack(line, gram)
-        return gram
-    width, at = len(gram), 0
-    for row in range(width):
-        end = at + width - row
-        gram[row, row:] = line[at:end]
+        return
+    for row, numbers in _rows(line, 0, gram):
+        row[:] = numbers
+
+
+def add_to_triangle(line: NDArray[np.float64], first: int, gram: NDArray[np.float64]) -> None:
+    """Add numbers to the upper triangle of a matrix, from the one on that has this place in it.
+
+    >>> gram = np.zeros((2, 2))
+    >>> add_to_triangle(np.array([2.0, 3.0]), 1, gram)
+    >>> gram
+    array([[0., 2.],
+           [0., 3.]])
+    """
+    kernels = loaded_kernels()
+    if kernels is not None:
+        kernels.add_line(line, first, gram)
+        return
+    for row, numbers in _rows(line, first, gram):
+        row += numbers
+
+
+def fill_lower(gram: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Copy the upper triangle of a matrix onto its lower one."""
+    kernels = loaded_kernels()
+    if kernels is None:
+        return mirror(gram)
+    kernels.mirror(gram)
+    return gram
+
+
+def _rows(
+    line: NDArray[np.float64], first: int, gram: NDArray[np.float64]
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Stretches of the rows of a triangle, and what of a line belongs there."""
+    at = -first
+    for place, row in enumerate(gram):
+        end = at + len(row) - place
+        if end > 0 and at < len(line):
+            numbers = line[max(at, 0) : end]
+            left = place + max(-at, 0)
+            yield row[left : left + len(numbers)], numbers
         at = end
-    return mirror(gram)
 
 
 def packed(grams: Sequence[NDArray[np.float64]], width: int) -> NDArray[np.float64]:
@@ -58,4 +89,9 @@ def packed(grams: Sequence[NDArray[np.float64]], width: int) -> NDArray[np.float
 
 def unpacked(lines: Iterable[NDArray[np.float64]], width: int) -> tuple[NDArray[np.float64], ...]:
     """The matrices of several triangles, as they come."""
-    return tuple(unpack_triangle(line, np.empty((width, width))) for line in lines)
+    grams = []
+    for line in lines:
+        gram = np.empty((width, width))
+        unpack_triangle(line, gram)
+        grams.append(fill_lower(gram))
+    return tuple(grams)

@@ -11,7 +11,7 @@ from mpi4py.MPI import COMM_WORLD
 
 from mergesvm.engines import MPI
 from mergesvm.engines.cascade import CHUNK, Tree
-from mergesvm.engines.joining import Addition, Block, Join
+from mergesvm.engines.joining import Addition, Block, Join, Total
 from mergesvm.errors import EngineError, ParameterError
 
 
@@ -52,13 +52,22 @@ class Blocks(Addition):
     def pack(self, result, _plan, index, out):
         out[:] = result[index]
 
-    def unpack(self, _plan, totals):
-        total = {}
-        for index, numbers in enumerate(totals):
-            if self.broken and index == 1:
-                raise MemoryError("no room for block 1")
-            total[index] = numbers.copy()
-        return total
+    def total(self, _plan, own=None):
+        return BlocksTotal(self, own or {})
+
+
+class BlocksTotal(Total):
+    def __init__(self, join, own):
+        self.join = join
+        self.blocks = {index: np.zeros(size) + own.get(index, 0) for index, size in enumerate(join.sizes)}
+
+    def add(self, index, first, numbers):
+        if self.join.broken and index == 1:
+            raise MemoryError("no room for block 1")
+        self.blocks[index][first : first + len(numbers)] += numbers
+
+    def finish(self):
+        return self.blocks
 
 
 class StubbornError(Exception):

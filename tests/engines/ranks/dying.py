@@ -11,7 +11,8 @@ import numpy as np
 
 import mergesvm as ms
 from mergesvm.engines import MPI
-from mergesvm.knowledge.harvest import Gathering, Harvest
+from mergesvm.knowledge.gathering import Gathering
+from mergesvm.knowledge.harvest import Harvest
 
 
 def work(task):

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from mergesvm.engines import MPI
-from mergesvm.engines.joining import Addition, Block
+from mergesvm.engines.joining import Addition, Block, Total
 from mergesvm.errors import DataError
 
 
@@ -29,8 +29,19 @@ class Numbers(Addition):
             raise MemoryError("no room to pack")
         out[:] = result
 
-    def unpack(self, _plan, totals):
-        return sum(totals)
+    def total(self, plan, own=None):
+        return Sum(plan[0])
+
+
+class Sum(Total):
+    def __init__(self, length):
+        self.numbers = np.zeros(length)
+
+    def add(self, _index, first, numbers):
+        self.numbers[first : first + len(numbers)] += numbers
+
+    def finish(self):
+        return self.numbers
 
 
 def work(task):
