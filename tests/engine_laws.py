@@ -71,7 +71,7 @@ def addition():
             return total
 
     class Sum(Total):
-        def add(self, index, first, numbers):
+        def add(self, index, first, numbers, *, last):
             self.numbers[index + first : index + first + len(numbers)] += numbers
 
         def finish(self):

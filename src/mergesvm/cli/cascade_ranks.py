@@ -150,7 +150,7 @@ def handling_of(known: Knowledge, repeats: int) -> tuple[Handling, int]:
     def unpack() -> None:
         total = join.total(plan)
         for index, block in enumerate(blocks):
-            total.add(index, 0, block)
+            total.add(index, 0, block, last=True)
         total.finish()
 
     packing, adding, unpacking = (least(work, repeats) / size for work in (pack, add, unpack))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,15 @@ class Tree:
         return Tree(rank, self.size, self.root)
 
 
+class Arrival(NamedTuple):
+    """Numbers of a block, from the first of them on; and whether they are the last of it."""
+
+    block: int
+    first: int
+    numbers: NDArray[np.float64]
+    last: bool
+
+
 class Cascade:
     """One join along the tree; what this rank sends is counted.
 
@@ -129,8 +138,8 @@ class Cascade:
 
     def arrivals(
         self, held: list[Result], join: Addition[Result], plan: Any, ranks: Sequence[int], *, everywhere: bool
-    ) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
-        """Numbers that have come, with their block and the place of the first: they are valid until the next ones come.
+    ) -> Iterator[Arrival]:
+        """Numbers that have come: they are valid until the next ones come.
 
         Either all ranks get the sums of all, or the root what it has to add to its own; elsewhere nothing is yielded.
 
@@ -151,10 +160,11 @@ class Cascade:
         spare = np.empty(min(CHUNK, largest))
         if self.tree.parent is None and not everywhere:
             for index, block in enumerate(blocks):
+                sources = self._sources(holders[index])
                 for first, end in _chunks(block.size):
-                    for child in self._sources(holders[index]):
+                    for child in sources:
                         self._comm.Recv(spare[: end - first], source=child, tag=UP)
-                        yield index, first, spare[: end - first]
+                        yield Arrival(index, first, spare[: end - first], end == block.size and child == sources[-1])
             return
         # Two blocks are in memory: while the sum of one travels down, the next one travels up.
         buffers = [_Buffer(largest) for _ in range(2)]
@@ -170,7 +180,7 @@ class Cascade:
                 block, buffer = blocks[index - 1], buffers[(index - 1) % 2]
                 if self.tree.parent is not None:
                     self._down(block, buffer)
-                yield index - 1, 0, buffer.numbers[: block.size]
+                yield Arrival(index - 1, 0, buffer.numbers[: block.size], last=True)
         for buffer in buffers:
             buffer.wait()
 

@@ -11,6 +11,7 @@ from mergesvm.engines.dask_run import Run
 from mergesvm.engines.dask_sums import Numbers, numbers_of
 from mergesvm.engines.engine import Done
 from mergesvm.engines.joining import Addition
+from mergesvm.engines.threads import Threads
 
 Result = TypeVar("Result")
 
@@ -90,7 +91,10 @@ def _whole(join: Addition[Result], alone: Alone[Result]) -> Result:
 
 def _added(join: Addition[Result], plan: Any, each: list[Numbers]) -> Result:
     total = join.total(plan)
-    for place in range(len(join.blocks(plan))):
-        for numbers in each:
-            total.add(place, 0, numbers[place])
+
+    def add(place: int) -> None:
+        for count, numbers in enumerate(each, start=1):
+            total.add(place, 0, numbers[place], last=count == len(each))
+
+    Threads().map(add, range(len(join.blocks(plan))))  # the client has nothing else to do
     return total.finish()

@@ -30,7 +30,7 @@ def add_up(run: Run, join: Addition[Result], futures: list[Any]) -> tuple[Result
     descriptions = run.start([run.call(_describe, future) for future in futures])
     run.wait(descriptions)
     plan = join.agree(run.gather(descriptions))
-    blocks, agreed = join.blocks(plan), Packed(plan)
+    blocks, agreed, total = join.blocks(plan), Packed(plan), join.total(plan)
     calls, depth = [], 0
     for number, share in enumerate(_shares(blocks, min(len(futures), MOST_SHARES))):
         held = [
@@ -43,10 +43,9 @@ def add_up(run: Run, join: Addition[Result], futures: list[Any]) -> tuple[Result
         calls.append(root)
         depth = max(depth, levels)
     roots = run.start(calls)
-    total = join.total(plan)
     for index in run.finished(roots):
         for place, numbers in run.gather([roots[index]])[0].items():
-            total.add(place, 0, numbers)
+            total.add(place, 0, numbers, last=True)
     return total.finish(), depth + 2
 
 

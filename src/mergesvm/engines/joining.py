@@ -38,11 +38,11 @@ class Block:
 
 
 class Total(ABC, Generic[Result]):
-    """What the numbers of all workers are added up in, as they come."""
+    """What the numbers of all workers are added up in, as they come; those of different blocks by different threads."""
 
     @abstractmethod
-    def add(self, index: int, first: int, numbers: NDArray[np.float64]) -> None:
-        """Add some numbers of a block, from this one on; they are only valid now."""
+    def add(self, index: int, first: int, numbers: NDArray[np.float64], *, last: bool) -> None:
+        """Add some numbers of a block, from this one on, which are valid only now; after the ``last`` no more come."""
 
     @abstractmethod
     def finish(self) -> Result:

@@ -225,8 +225,8 @@ class MPI(Engine):
             if self.receives:
                 # What goes down to everyone comes with one's own; at the root alone the others' is added to it.
                 total = join.total(plan, held[0] if held and self.root is not None else None)
-                for index, first, numbers in arrivals:
-                    total.add(index, first, numbers)
+                for index, first, numbers, last in arrivals:
+                    total.add(index, first, numbers, last=last)
                 held = [total.finish()]
         for _ in arrivals:  # also after an error: the others go on to the end
             pass

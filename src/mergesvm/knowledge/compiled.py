@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-from mergesvm.knowledge.triangle_kernels import compile_triangles
 from mergesvm.knowledge.triangle_kernels import add_line as add_line
+from mergesvm.knowledge.triangle_kernels import compile_triangles
 from mergesvm.knowledge.triangle_kernels import mirror as mirror
 from mergesvm.knowledge.triangle_kernels import pack as pack
 from mergesvm.knowledge.triangle_kernels import unpack as unpack

@@ -171,7 +171,7 @@ class Gathering(Addition[Harvest]):
         for index in (0, *(place + 1 for place in places)):
             numbers = np.empty(self.blocks(plan)[index].size)
             self.pack(own, plan, index, numbers)
-            total.add(index, 0, numbers)
+            total.add(index, 0, numbers, last=False)
         return total
 
 
@@ -189,6 +189,7 @@ class HarvestTotal(Total[Harvest]):
         self._plan, self._features = plan, features
         self._first = np.zeros((len(plan.labels) + plan.n_grams) * plan.width)
         self._grams: list[NDArray[np.float64] | None] = [None] * plan.n_grams
+        self._halved = set(range(plan.n_grams))
 
     def take_over(self, places: Sequence[int], grams: Sequence[NDArray[np.float64]]) -> None:
         """Begin with matrices that nobody else has, right in their upper triangles."""
@@ -196,8 +197,8 @@ class HarvestTotal(Total[Harvest]):
             gram.flags.writeable = True
             self._grams[place] = gram
 
-    def add(self, index: int, first: int, numbers: NDArray[np.float64]) -> None:
-        """Add some of the sums and peaks, or of the triangle of a matrix."""
+    def add(self, index: int, first: int, numbers: NDArray[np.float64], *, last: bool) -> None:
+        """Add some of the sums and peaks, or of the triangle of a matrix, which is made whole while it is at hand."""
         if index == 0:
             self._first[first : first + len(numbers)] += numbers
             return
@@ -210,6 +211,9 @@ class HarvestTotal(Total[Harvest]):
             gram = np.zeros((width, width)) if gram is None else gram
             add_to_triangle(numbers, first, gram)
         self._grams[place] = gram
+        if last:
+            fill_lower(gram)
+            self._halved.remove(place)
 
     def finish(self) -> Harvest:
         """The harvest of all."""
@@ -224,7 +228,10 @@ class HarvestTotal(Total[Harvest]):
             rows[at] += piece.rows
             counts[at] += piece.counts
         sums, peaks = sums_and_peaks(plan, self._first)
-        grams = tuple(np.zeros((plan.width, plan.width)) if gram is None else fill_lower(gram) for gram in self._grams)
+        for place in self._halved:
+            gram = self._grams[place]
+            self._grams[place] = np.zeros((plan.width, plan.width)) if gram is None else fill_lower(gram)
+        grams = tuple(gram for gram in self._grams if gram is not None)
         precision = "float32" if any(piece.precision == "float32" for piece in found) else "float64"
         knowledge = Knowledge(signature, plan.anchor, plan.labels, rows, counts, sums, grams, peaks, precision)
         return Harvest(settled(knowledge), plan.counts, plan.dropped)

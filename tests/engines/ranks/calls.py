@@ -61,7 +61,7 @@ class BlocksTotal(Total):
         self.join = join
         self.blocks = {index: np.zeros(size) + own.get(index, 0) for index, size in enumerate(join.sizes)}
 
-    def add(self, index, first, numbers):
+    def add(self, index, first, numbers, *, last):
         if self.join.broken and index == 1:
             raise MemoryError("no room for block 1")
         self.blocks[index][first : first + len(numbers)] += numbers

@@ -37,7 +37,7 @@ class Sum(Total):
     def __init__(self, length):
         self.numbers = np.zeros(length)
 
-    def add(self, _index, first, numbers):
+    def add(self, _index, first, numbers, *, last):
         self.numbers[first : first + len(numbers)] += numbers
 
     def finish(self):
