@@ -360,6 +360,26 @@ def test_an_error_in_adding_up_leaves_what_others_have_on_the_cluster(trio, step
     assert set(map(str, counts.values())) == {"{}"}
 
 
+@pytest.mark.parametrize("step", ["add", "finish"])
+@pytest.mark.parametrize("tasks", [2, 3])
+def test_an_error_while_numbers_come_leaves_nothing_running(trio, tasks, step):
+    class Broken(type(engine_laws.addition())):
+        def total(self, plan, own=None):
+            total = super().total(plan, own)
+            kind = type(total)
+
+            def fail(*_, **__):
+                raise KeyError(f"{step} is broken")
+
+            total.__class__ = type("BrokenTotal", (kind,), {step: fail})
+            return total
+
+    with pytest.raises(KeyError, match=f"{step} is broken"):
+        trio.merge(lambda task: np.arange(5.0) + task, range(tasks), Broken())
+    assert trio.client.status == "running"
+    assert left_over(trio) == []
+
+
 def test_a_task_may_have_the_name_of_a_step(trio):
     def describe(task):
         return np.arange(5.0) + task

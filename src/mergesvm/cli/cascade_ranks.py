@@ -10,7 +10,7 @@ import json
 import pickle
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -147,13 +147,10 @@ def handling_of(known: Knowledge, repeats: int) -> tuple[Handling, int]:
         attempts = [pickle.loads(message) for message in messages]
         join.blocks(join.agree([attempt.results[0] for attempt in attempts if attempt.results]))
 
-    def unpack() -> None:
-        total = join.total(plan)
-        for index, block in enumerate(blocks):
-            total.add(index, 0, block, last=True)
-        total.finish()
+    def finish() -> None:
+        join.total(plan, replace(harvest, halved=True)).finish()
 
-    packing, adding, unpacking = (least(work, repeats) / size for work in (pack, add, unpack))
+    packing, adding, unpacking = (least(work, repeats) / size for work in (pack, add, finish))
     return Handling(packing, adding, unpacking, least(agree, repeats) / SEVERAL), size
 
 

@@ -155,16 +155,10 @@ class Cascade:
             Whether all ranks get the sums.
         """
         blocks = join.blocks(plan)
-        holders = [{rank for rank, holds in zip(ranks, block.holders, strict=True) if holds} for block in blocks]
         largest = max((block.size for block in blocks), default=0)
         spare = np.empty(min(CHUNK, largest))
         if self.tree.parent is None and not everywhere:
-            for index, block in enumerate(blocks):
-                sources = self._sources(holders[index])
-                for first, end in _chunks(block.size):
-                    for child in sources:
-                        self._comm.Recv(spare[: end - first], source=child, tag=UP)
-                        yield Arrival(index, first, spare[: end - first], end == block.size and child == sources[-1])
+            yield from self._received(blocks, spare, ranks)
             return
         # Two blocks are in memory: while the sum of one travels down, the next one travels up.
         buffers = [_Buffer(largest) for _ in range(2)]
@@ -173,9 +167,10 @@ class Cascade:
             if index < last:
                 block, buffer = blocks[index], buffers[index % 2]
                 buffer.wait()
-                if self.tree.rank in holders[index]:
+                holders = _holders(block, ranks)
+                if self.tree.rank in holders:
                     join.pack(held[0], plan, index, buffer.numbers[: block.size])
-                self._up(block, buffer, spare, holders[index])
+                self._up(block, buffer, spare, holders)
             if index > 0 and everywhere:
                 block, buffer = blocks[index - 1], buffers[(index - 1) % 2]
                 if self.tree.parent is not None:
@@ -183,6 +178,15 @@ class Cascade:
                 yield Arrival(index - 1, 0, buffer.numbers[: block.size], last=True)
         for buffer in buffers:
             buffer.wait()
+
+    def _received(self, blocks: Sequence[Block], spare: NDArray[np.float64], ranks: Sequence[int]) -> Iterator[Arrival]:
+        """What the children of the root send."""
+        for index, block in enumerate(blocks):
+            sources = self._sources(_holders(block, ranks))
+            for first, end in _chunks(block.size):
+                for child in sources:
+                    self._comm.Recv(spare[: end - first], source=child, tag=UP)
+                    yield Arrival(index, first, spare[: end - first], end == block.size and child == sources[-1])
 
     def _sources(self, holders: set[int]) -> list[int]:
         """The children from which anything comes."""
@@ -240,6 +244,11 @@ class _Buffer:
         """Wait until they may be overwritten."""
         while self.sending:
             self.sending.pop().Wait()
+
+
+def _holders(block: Block, ranks: Sequence[int]) -> set[int]:
+    """Which ranks hold any numbers of a block."""
+    return {rank for rank, holds in zip(ranks, block.holders, strict=True) if holds}
 
 
 def _chunks(size: int) -> Iterator[tuple[int, int]]:

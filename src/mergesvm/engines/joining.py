@@ -38,7 +38,10 @@ class Block:
 
 
 class Total(ABC, Generic[Result]):
-    """What the numbers of all workers are added up in, as they come; those of different blocks by different threads."""
+    """What the numbers of all workers are added up in, as they come; different blocks perhaps at the same time.
+
+    Of blocks that nobody holds, or only oneself, none need come.
+    """
 
     @abstractmethod
     def add(self, index: int, first: int, numbers: NDArray[np.float64], *, last: bool) -> None:

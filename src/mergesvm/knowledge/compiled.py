@@ -199,7 +199,7 @@ def multiply_rare(rows, places, product):  # type: ignore[no-untyped-def] # prag
             filled[p] += rows[k, p] != 0
     for p in range(uint64(rare)):
         line, where, count = product[p], places[p], filled[p]
-        for q in range(p, uint64(width)):
+        for q in range(uint64(width)):  # also what is not used: it may be added up, too
             line[q] = 0
         for at in range(0, count - 3, 4):
             a, b, c, d = rows[where[at]], rows[where[at + 1]], rows[where[at + 2]], rows[where[at + 3]]

@@ -68,7 +68,7 @@ class Gathering(Addition[Harvest]):
     Parameters
     ----------
     features : FeatureMap
-        That of all knowledge to be gathered. It may be large, and stays where sums are unpacked: a copy that travels
+        That of all knowledge to be gathered. It may be large, and stays where sums are added up: a copy that travels
         to add or to pack goes without it.
     """
 
@@ -165,13 +165,14 @@ class Gathering(Addition[Harvest]):
         if own is None or known is None or not known.labels:
             return total
         places = [plan.labels.index(label) for label in known.labels] if known.per_class else [0]
-        if own.halved and np.array_equal(known.anchor, plan.anchor):
-            total.take_over(places, known.grams)
-            places = []
-        for index in (0, *(place + 1 for place in places)):
-            numbers = np.empty(self.blocks(plan)[index].size)
+        as_it_is = own.halved and np.array_equal(known.anchor, plan.anchor)
+        blocks = self.blocks(plan)
+        for index in (0, *(() if as_it_is else (place + 1 for place in places))):
+            numbers = np.empty(blocks[index].size)
             self.pack(own, plan, index, numbers)
             total.add(index, 0, numbers, last=False)
+        if as_it_is:
+            total.take_over(places, known.grams)
         return total
 
 
@@ -189,7 +190,7 @@ class HarvestTotal(Total[Harvest]):
         self._plan, self._features = plan, features
         self._first = np.zeros((len(plan.labels) + plan.n_grams) * plan.width)
         self._grams: list[NDArray[np.float64] | None] = [None] * plan.n_grams
-        self._halved = set(range(plan.n_grams))
+        self._unfinished = set(range(plan.n_grams))
 
     def take_over(self, places: Sequence[int], grams: Sequence[NDArray[np.float64]]) -> None:
         """Begin with matrices that nobody else has, right in their upper triangles."""
@@ -213,7 +214,7 @@ class HarvestTotal(Total[Harvest]):
         self._grams[place] = gram
         if last:
             fill_lower(gram)
-            self._halved.remove(place)
+            self._unfinished.remove(place)
 
     def finish(self) -> Harvest:
         """The harvest of all."""
@@ -228,7 +229,7 @@ class HarvestTotal(Total[Harvest]):
             rows[at] += piece.rows
             counts[at] += piece.counts
         sums, peaks = sums_and_peaks(plan, self._first)
-        for place in self._halved:
+        for place in self._unfinished:
             gram = self._grams[place]
             self._grams[place] = np.zeros((plan.width, plan.width)) if gram is None else fill_lower(gram)
         grams = tuple(gram for gram in self._grams if gram is not None)

@@ -32,7 +32,7 @@ class Harvest:
     halved: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        # Knowledge is whole when it arrives.
+        # Sums travel as triangles, and are whole when they arrive.
         return {**self.__dict__, "halved": False}
 
     def whole(self) -> Harvest:

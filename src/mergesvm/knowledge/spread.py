@@ -13,7 +13,7 @@ from mergesvm.errors import CutError, DataError
 from mergesvm.knowledge.gathering import Gathering
 from mergesvm.knowledge.harvest import Harvest
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.stream import Progress, learn_batch, learn_scan
+from mergesvm.knowledge.stream import Progress, harvest_batch, learn_scan
 from mergesvm.knowledge.terms import LearningTerms, names_of
 
 MOST_PARTS = 4
@@ -88,11 +88,7 @@ def spread_batch(batch: Batch, layout: Layout, terms: LearningTerms, engine: Eng
 
 def _learn_rows(batch: Batch, layout: Layout, terms: LearningTerms) -> Harvest:
     batch.rows.names = layout.names
-    return _harvest(batch, layout, terms) if batch.rows.n_rows else Harvest(None)
-
-
-def _harvest(batch: Batch, layout: Layout, terms: LearningTerms) -> Harvest:
-    return Harvest(learn_batch(batch, layout, terms, halved=True), halved=True)
+    return harvest_batch(batch, layout, terms) if batch.rows.n_rows else Harvest(None)
 
 
 def spread_collection(
@@ -122,7 +118,7 @@ def _learn_block(
     batch = terms.fold(Batch.of(block[0], block[1], beside.get("sample_weight")), beside.get("groups"))
     layout = Layout(batch.rows.width, names_of(batch.rows.names, names, batch.rows.width))
     batch.rows.names = layout.names
-    return _harvest(batch, layout, terms)
+    return harvest_batch(batch, layout, terms)
 
 
 def spread_frame(frame: Frame, terms: LearningTerms, engine: Engine) -> Knowledge:

@@ -21,11 +21,16 @@ from mergesvm.knowledge.terms import LearningTerms, weighted
 Progress = Callable[[Scan], None]
 
 
-def learn_batch(batch: Batch, layout: Layout, terms: LearningTerms, *, halved: bool = False) -> Knowledge:
+def learn_batch(batch: Batch, layout: Layout, terms: LearningTerms) -> Knowledge:
     """Knowledge of one batch."""
-    whole = merge_stream(_pieces([(batch, 1.0)], layout, terms, halved))
-    assert whole is not None
-    return whole
+    known = merge_stream(_pieces([(batch, 1.0)], layout, terms, halved=False))
+    assert known is not None
+    return known
+
+
+def harvest_batch(batch: Batch, layout: Layout, terms: LearningTerms) -> Harvest:
+    """What one batch gives, with halved matrices: it is to be joined with others."""
+    return Harvest(merge_stream(_pieces([(batch, 1.0)], layout, terms, halved=True)), halved=True)
 
 
 def learn_scan(scan: Scan, terms: LearningTerms, progress: Progress | None = None, *, halved: bool = False) -> Harvest:
@@ -40,8 +45,8 @@ def learn_scan(scan: Scan, terms: LearningTerms, progress: Progress | None = Non
                     progress(scan)
 
     check_memory(1, terms.signature(scan.layout))
-    whole = merge_stream(_pieces(batches(), scan.layout, terms, halved))
-    return Harvest(whole, dict(scan.counts), scan.dropped, halved)
+    known = merge_stream(_pieces(batches(), scan.layout, terms, halved))
+    return Harvest(known, dict(scan.counts), scan.dropped, halved)
 
 
 def _folded(part: Slice, terms: LearningTerms) -> Batch:

@@ -14,6 +14,7 @@ import samples
 from engine_laws import assert_same_folds
 from mergesvm.engines import MPI
 from mergesvm.errors import DataError, SignatureError
+from mergesvm.knowledge.loading import load_kernels
 from reference import assert_same_knowledge
 
 FOLDER = Path(sys.argv[-1])
@@ -140,6 +141,24 @@ def check_the_root_alone_receives(engine):
         assert_same_knowledge(found, ms.learn(X, y, weights))
     else:
         assert found.labels == ()
+
+
+def check_any_root_adds_to_what_it_has(engine):
+    load_kernels()  # which leave the lower triangles of such columns empty
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(60 * engine.workers, 80))
+    X[:, 40:] *= rng.random((len(X), 40)) < 0.1
+    y = rng.integers(0, 3, len(X))
+    mine = np.arange(len(X)) % engine.workers == engine.rank
+    mine &= (y != engine.rank % 3) | (engine.workers == 1)  # each rank lacks a class
+    everyone = np.logical_or.reduce(engine.map(lambda _: mine, range(engine.workers)))
+    for root in range(engine.workers):
+        for per_class in (True, False):
+            with MPI(root=root) as rooted:
+                found = ms.learn(X[mine], y[mine], per_class=per_class, engine=rooted)
+            if rooted.receives:
+                assert_same_knowledge(found, ms.learn(X[everyone], y[everyone], per_class=per_class))
+                assert all((gram == gram.T).all() for gram in found.grams)
 
 
 def check_unlike_pieces_are_refused_everywhere(engine):
