@@ -102,7 +102,17 @@ def shared(console: Console, targets: Targets, folder: Path, repeats: int, wante
     for name, title in engine_work.TITLES.items() if wanted else ():
         table = Table(title=f"{title}: medians of {repeats} turns", title_justify="left")
         table.add_column("engine")
-        for column in ("workers", "s", "by hand s", "engine / by hand", "efficiency", "by hand", "sent MB", "messages"):
+        for column in (
+            "workers",
+            "s",
+            "by hand s",
+            "engine / by hand",
+            "efficiency",
+            "at best",
+            "by hand",
+            "MB",
+            "messages",
+        ):
             table.add_column(column, justify="right")
         for engine in wanted:
             turns = MEASURES[engine](name, folder, repeats)
@@ -112,13 +122,14 @@ def shared(console: Console, targets: Targets, folder: Path, repeats: int, wante
                 beside = [(turn[workers], turn[TWO]) for turn in turns]
                 efficiency = median(one.engine / (2 * two.engine) for one, two in beside)
                 by_hand = median(one.by_hand / (2 * two.by_hand) for one, two in beside)
+                at_best = min(one.engine for one, _ in beside) / (2 * min(two.engine for _, two in beside))
                 table.add_row(
                     engine,
                     workers,
                     f"{median(each.engine for each in found):.3f}",
                     f"{median(each.by_hand for each in found):.3f}",
                     f"{cost:.3f}",
-                    *(("", "") if workers == TWO else (f"{efficiency:.3f}", f"{by_hand:.3f}")),
+                    *("" if workers == TWO else f"{value:.3f}" for value in (efficiency, at_best, by_hand)),
                     f"{found[-1].sent / 1e6:.2f}",
                     str(found[-1].messages),
                 )

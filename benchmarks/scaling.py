@@ -90,11 +90,11 @@ def table(title: str, *columns: str) -> Table:
 
 
 def show_constants(found: dict[int, Constants]) -> None:
-    units = ("call ms", "row µs", "told bytes", "sums bytes", "pack ns/B", "add ns/B", "unpack ns/B", "agree µs")
+    units = ("call ms", "row µs", "told bytes", "sums bytes", "pack ns/B", "add ns/B", "agree µs")
     shown = table("What one core takes, 2 classes, dense float64 rows", "width", *units)
     for width, at in found.items():
         handling = at.handling
-        per_byte = (handling.packing, handling.adding, handling.unpacking)
+        per_byte = (handling.packing, handling.adding)
         shown.add_row(
             f"{width:,}",
             f"{1e3 * at.start:.2f}",

@@ -3,7 +3,7 @@
 With N rows at p workers, which tell each other of their knowledge in A bytes, and then send its sums, B bytes, up a
 tree of d = ceil(log2 p) levels,
 
-    T(N, p) = N row / p + (p - 1) (A / bandwidth + agree) + B (pack + unpack) + d (3 latency + B / bandwidth + B add)
+    T(N, p) = N row / p + (p - 1) (A / bandwidth + agree) + B pack + d (3 latency + B / bandwidth + B add)
 
 The latency counts three times: all say that their rows are in order, and what they know of, before the sums travel.
 """
@@ -56,15 +56,14 @@ class Handling:
 
     Attributes
     ----------
-    packing, adding, unpacking : float
-        Seconds a byte: to pack its sums, to add another's to them, to unpack the total.
+    packing, adding : float
+        Seconds a byte: to pack its sums, and to add another's to them.
     agreeing : float
         Seconds for each description that is read and agreed with.
     """
 
     packing: float
     adding: float
-    unpacking: float
     agreeing: float
 
 
@@ -87,7 +86,7 @@ class Load:
 def joining_seconds(load: Load, workers: int, link: Link, handling: Handling) -> float:
     """Seconds that the knowledge of all workers takes to become one, up the tree.
 
-    >>> round(joining_seconds(Load(0, 10**6), 1024, Link(1e-5, 1e9), Handling(0.0, 1e-10, 0.0, 0.0)), 6)
+    >>> round(joining_seconds(Load(0, 10**6), 1024, Link(1e-5, 1e9), Handling(0.0, 1e-10, 0.0)), 6)
     0.0113
     """
     level = link.latency + load.size * (1 / link.bandwidth + handling.adding)
@@ -99,7 +98,7 @@ def scattered_seconds(load: Load, workers: int, link: Link, handling: Handling) 
 
     That is a reduce-scatter by halves, and a gather: twice the levels, but all numbers travel only twice.
 
-    >>> scattered_seconds(Load(0, 10**6), 1024, Link(1e-5, 1e9), Handling(0.0, 1e-10, 0.0, 0.0)) < 0.0025
+    >>> scattered_seconds(Load(0, 10**6), 1024, Link(1e-5, 1e9), Handling(0.0, 1e-10, 0.0)) < 0.0025
     True
     """
     share = load.size * (workers - 1) / workers
@@ -108,12 +107,11 @@ def scattered_seconds(load: Load, workers: int, link: Link, handling: Handling) 
 
 
 def _agreement(load: Load, workers: int, link: Link, handling: Handling) -> float:
-    """Seconds until all know of each other, with those of packing and unpacking."""
+    """Seconds until all know of each other, with those of packing."""
     if workers == 1:
         return 0.0
     each = load.described / link.bandwidth + handling.agreeing
-    packed = load.size * (handling.packing + handling.unpacking)
-    return 2 * tree_depth(workers) * link.latency + (workers - 1) * each + packed
+    return 2 * tree_depth(workers) * link.latency + (workers - 1) * each + load.size * handling.packing
 
 
 @dataclass(frozen=True)

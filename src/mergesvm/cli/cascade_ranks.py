@@ -10,7 +10,7 @@ import json
 import pickle
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -125,11 +125,11 @@ def told(known: Knowledge, rank: int = 0) -> list[bytes]:
 
 
 def handling_of(known: Knowledge, repeats: int) -> tuple[Handling, int]:
-    """CPU seconds of packing, adding and unpacking knowledge, as a rank does it; and how many bytes its sums have."""
+    """CPU seconds of packing knowledge, and of adding to it, as a rank does it; and how many bytes its sums have."""
     join, harvest = Gathering(known.features), Harvest(known)
     plan = join.agree([join.describe(harvest)])
     blocks = [np.zeros(block.size) for block in join.blocks(plan)]
-    spare = np.zeros(max(block.size for block in blocks))
+    spare, total = np.zeros(CHUNK), join.total(plan, harvest)
     size = sum(block.nbytes for block in blocks)
     messages = SEVERAL * told(known)
 
@@ -138,20 +138,16 @@ def handling_of(known: Knowledge, repeats: int) -> tuple[Handling, int]:
             join.pack(harvest, plan, index, block)
 
     def add() -> None:
-        for block in blocks:
+        for index, block in enumerate(blocks):
             for at in range(0, len(block), CHUNK):
-                part = block[at : at + CHUNK]
-                part += spare[: len(part)]
+                total.add(index, at, spare[: min(CHUNK, len(block) - at)], last=False)
 
     def agree() -> None:
         attempts = [pickle.loads(message) for message in messages]
         join.blocks(join.agree([attempt.results[0] for attempt in attempts if attempt.results]))
 
-    def finish() -> None:
-        join.total(plan, replace(harvest, halved=True)).finish()
-
-    packing, adding, unpacking = (least(work, repeats) / size for work in (pack, add, finish))
-    return Handling(packing, adding, unpacking, least(agree, repeats) / SEVERAL), size
+    packing, adding = (least(work, repeats) / size for work in (pack, add))
+    return Handling(packing, adding, least(agree, repeats) / SEVERAL), size
 
 
 def least(work: Any, repeats: int) -> float:
