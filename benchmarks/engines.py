@@ -97,9 +97,10 @@ def dask_turn(engine: ms.engines.Dask, scan: ms.Scan, features: ms.features.Feat
 MEASURES: dict[str, Callable[..., Turns]] = {"MPI": turns_of_mpi, "Dask": turns_of_dask}
 
 
-def shared(console: Console, targets: Targets, folder: Path, repeats: int, wanted: list[str]) -> None:
+def shared(console: Console, targets: Targets, folder: Path, repeats: int, wanted: list[str], names: list[str]) -> None:
     """MPI and Dask: two workers against one, and the engine against learning by hand."""
-    for name, title in engine_work.TITLES.items() if wanted else ():
+    for name in names if wanted else ():
+        title = engine_work.TITLES[name]
         table = Table(title=f"{title}: medians of {repeats} turns", title_justify="left")
         table.add_column("engine")
         for column in (
@@ -217,6 +218,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where files are made, once; default a temporary folder")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=[*MEASURES, "Spark"], default=[*MEASURES, "Spark"])
+    parser.add_argument("--on", nargs="+", choices=list(engine_work.TITLES), default=list(engine_work.TITLES))
     parser.add_argument("--spark-rows", type=int, default=5_000_000)
     parser.add_argument("--fresh-rows", type=int, default=20_000_000, help="to compare accuracy with LinearSVC on")
     arguments = parser.parse_args()
@@ -228,7 +230,7 @@ def main() -> None:
         wanted = [name for name in MEASURES if name in arguments.only]
         if wanted:
             engine_work.prepare(folder, data_folder(arguments.data))
-        shared(console, targets, folder, arguments.repeat, wanted)
+        shared(console, targets, folder, arguments.repeat, wanted, arguments.on)
         if "Spark" in arguments.only:
             spark(console, targets, folder, arguments.repeat, arguments.spark_rows, arguments.fresh_rows)
     targets.show(console)
