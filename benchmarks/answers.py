@@ -20,7 +20,7 @@ from sklearn.model_selection import GridSearchCV, PredefinedSplit
 import datasets
 import mergesvm as ms
 from machine import best, describe, gemm_rate, read_rate, rounds, warm_memory
-from mergesvm.solvers.stack_loading import want_stack_kernels
+from mergesvm.analysis.pieces.jit_policy import want_stack_kernels
 from targets import Targets
 
 THREADS = 2
@@ -299,7 +299,7 @@ if __name__ == "__main__":
     folder = datasets.folder(ARGUMENTS.data)
     console.print(describe(THREADS) + "\n", highlight=False)
     warm_memory()
-    ms.load_kernels()
+    ms.precompile()
     want_stack_kernels()
     console.print(
         f"Limits: {gemm_rate(np.float64, THREADS, 54, 525) / 1e9:.0f} GFLOP/s of products of 54 x 525, "

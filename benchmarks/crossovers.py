@@ -8,20 +8,20 @@ from rich.table import Table
 from scipy import sparse
 
 from machine import best, describe, warm_memory
-from mergesvm.data import Batch
-from mergesvm.data.sparse import DensifiedRows, SparseRows
+from mergesvm.data.batch import Batch
+from mergesvm.data.rows.sparse import DensifiedRows, SparseRows
 from mergesvm.engines import Threads
-from mergesvm.knowledge import load_kernels
-from mergesvm.knowledge.narrow import narrow_sums
-from mergesvm.knowledge.scatter import multiplied_sums, scattered_sums
-from mergesvm.knowledge.wide import wide_sums
+from mergesvm.knowledge.gram.jit_policy import precompile
+from mergesvm.knowledge.gram.narrow import narrow_sums
+from mergesvm.knowledge.gram.sparse import multiplied_sums, scattered_sums
+from mergesvm.knowledge.gram.wide import wide_sums
 
 ENGINE = Threads(2)
 console = Console(width=110)
 
 
 def dense() -> None:
-    kernels = load_kernels()
+    kernels = precompile()
     generator = np.random.default_rng(0)
     table = Table("width", "classes", "compiled ns/row", "BLAS ns/row", "compiled is faster by", title="Dense rows")
     for width in (8, 16, 28, 48, 64, 96, 128, 160):
@@ -37,7 +37,7 @@ def dense() -> None:
 
 
 def sparse_rows() -> None:
-    kernels = load_kernels()
+    kernels = precompile()
     generator = np.random.default_rng(0)
     table = Table("width", "stored", "compiled ns/product", "scipy ns/product", "dense / compiled", title="Sparse rows")
     for width in (100, 300, 1000):

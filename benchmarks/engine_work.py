@@ -92,7 +92,7 @@ def ranks(name: str, folder: Path, repeats: int) -> None:
 
     comm = MPI.COMM_WORLD
     pin(comm.rank)
-    ms.load_kernels()
+    ms.precompile()
     scan, features = work(name, folder)
     teams = [MPI.COMM_SELF, comm]
     engines = [ms.engines.MPI(team, root=0) for team in teams]

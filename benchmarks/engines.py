@@ -65,14 +65,14 @@ def turns_of_dask(name: str, folder: Path, repeats: int) -> Turns:
     import dask
     import distributed  # noqa: F401 - it brings the settings that are changed here
 
-    ms.load_kernels()
+    ms.precompile()
     scan, features = engine_work.work(name, folder)
     settings = {f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in SETTINGS.items()}
     with dask.config.set(settings), ms.engines.Dask(workers=1) as alone, ms.engines.Dask(workers=2) as pair:
         for engine in (alone, pair):
             for core, address in enumerate(engine.client.nthreads()):
                 engine.client.run(engine_work.pin, core, workers=[address])
-            engine.client.run(ms.load_kernels)
+            engine.client.run(ms.precompile)
         order = {ONE: (alone, 1), TWO: (pair, 2), HELPED: (alone, 2)}
         turns = []
         for number in range(repeats + WARM_UPS):

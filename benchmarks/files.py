@@ -80,7 +80,7 @@ def scan_csv(path: str, _: int) -> Work:
 def learn_table(path: str, _: int) -> Work:
     import mergesvm as ms
 
-    ms.load_kernels()
+    ms.precompile()
     return lambda: _learned(ms, ms.scan(path, label="y"))
 
 
@@ -98,7 +98,7 @@ def learn_table_first(path: str, _: int) -> Work:
 def learn_libsvm(path: str, width: int) -> Work:
     import mergesvm as ms
 
-    ms.load_kernels()
+    ms.precompile()
     return lambda: _learned(ms, ms.scan(path, width=width))
 
 
@@ -334,7 +334,7 @@ def parquet(bench: Bench) -> None:
         f"* measured on the first {fewer:,} rows in its own format, writing which is not timed; seconds are scaled to "
         f"{bench.rows:,} rows, GB/s are of its own file.\n"
         f"mergesvm from the start of a process, imports and kernels included: {first['since_start']:.2f} s; importing "
-        f"it and ms.load_kernels() alone: {found[ours.title].load:.2f} s\n",
+        f"it and ms.precompile() alone: {found[ours.title].load:.2f} s\n",
         highlight=False,
     )
     bench.targets.at_least("Parquet: share of the speed of the scan", ratios[scan], 0.85, "{:.0%}")

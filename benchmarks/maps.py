@@ -173,7 +173,7 @@ def measure(name: str, patience: float, wide: bool) -> None:
 
 def learn_and_solve(ours: Ours, X, y, test, truth):
     warnings.simplefilter("ignore")
-    ms.load_kernels()
+    ms.precompile()
     began = time.perf_counter()
     knowledge = ms.learn(X, y, features=ours.features.freeze(X, y))
     learned = time.perf_counter()
@@ -196,7 +196,7 @@ def fit_and_test(machine, X, y, test, truth):
 def rate(rounds: int = 3) -> None:
     """The share of the machine's rate at which learning runs: one product to map, one to sum, and nothing else."""
     X, y, *_ = datasets.mnist(datasets.folder(ARGUMENTS.data))
-    ms.load_kernels()
+    ms.precompile()
     table = Table("features", "precision", "best s", "by gemm and syrk", "share", title="Learning, 60,000 x 784")
     for width in (1000, 4000):
         for precision in ("float32", "float64"):

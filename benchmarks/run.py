@@ -252,7 +252,7 @@ def start_up(repeats):
     mine = seconds(clock.format("import mergesvm"))
     iris = "from sklearn.datasets import load_iris; X, y = load_iris(return_X_y=True); import mergesvm as ms; "
     fit = seconds(iris + clock.format("ms.MergeSVC().fit(X, y)"))
-    load = seconds(iris + clock.format("ms.load_kernels(); ms.learn(X, y)"))
+    load = seconds(iris + clock.format("ms.precompile(); ms.learn(X, y)"))
     console.print(
         f"import mergesvm {mine:.2f} s, {mine / peer:.2f} x import sklearn.linear_model; "
         f"first fit of iris {fit:.3f} s; loading the compiled kernels {load:.2f} s\n"
@@ -269,7 +269,7 @@ def main():
     arguments = parser.parse_args()
     where = folder(arguments.data)
     if arguments.memory_of:
-        ms.load_kernels()
+        ms.precompile()
         memory_of(arguments.memory_of, where)
         return
     parts = {
@@ -282,7 +282,7 @@ def main():
     }
     console.print(describe(THREADS), highlight=False)
     warm_memory()
-    ms.load_kernels()
+    ms.precompile()
     generator = np.random.default_rng(0)
     ms.learn(generator.normal(size=(1000, 3)), np.arange(1000) % 2)  # compile, or load what was compiled before
     ms.learn(sparse.random_array((1000, 30), density=0.05, random_state=generator), np.arange(1000) % 2)

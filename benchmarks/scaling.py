@@ -18,7 +18,8 @@ from rich.table import Table
 
 import mergesvm as ms
 from machine import describe
-from mergesvm.cli.cascade_cost import (
+from mergesvm.engines import Threads
+from mergesvm.reproduce.cascade_cost import (
     Handling,
     Link,
     Load,
@@ -28,9 +29,8 @@ from mergesvm.cli.cascade_cost import (
     sum_bytes,
     tree_depth,
 )
-from mergesvm.cli.cascade_ranks import handling_of, least, told
-from mergesvm.cli.cascade_times import core_count, measure, put_rows
-from mergesvm.engines import Threads
+from mergesvm.reproduce.cascade_ranks import handling_of, least, told
+from mergesvm.reproduce.cascade_times import core_count, measure, put_rows
 from targets import Targets
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "scaling.png"
@@ -237,7 +237,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
     console.print(describe(1), highlight=False)
-    ms.load_kernels()
+    ms.precompile()
     found = {width: constants_of(width, rows, options.repeat) for width, rows in WIDTHS.items()}
     show_constants(found)
     for width in CHECKED:

@@ -20,9 +20,9 @@ from scipy.linalg import blas
 import datasets
 import mergesvm as ms
 from machine import describe, warm_memory
-from mergesvm.data import Batch
+from mergesvm.data.batch import Batch
 from mergesvm.engines import Threads
-from mergesvm.solvers.recursive import Recursion
+from mergesvm.methods.recursive.rls import RecursiveLeastSquares
 from targets import Targets
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
@@ -171,7 +171,7 @@ def per_second(contenders, repeats=5):
 
 
 def recursion_of(width, n_classes, X, y):
-    recursion = Recursion(width, 1.0)
+    recursion = RecursiveLeastSquares(width, 1.0)
     for _ in range(n_classes):
         recursion.add_class(1.0)
     recursion.learn_rows(X[:3], y[:3], np.ones(3), NOTHING)
@@ -381,7 +381,7 @@ def main():
     PICTURES.mkdir(exist_ok=True)
     console.print(describe(2), highlight=False)
     warm_memory()
-    ms.load_kernels()
+    ms.precompile()
     for name, run in {
         "exactness": exactness,
         "drift": drift,

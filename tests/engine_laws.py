@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 import mergesvm as ms
 import samples
-from mergesvm.engines.joining import Addition, Block, Join, Total
+from mergesvm.engines.reduce import Addition, Block, Join, Total
 from mergesvm.engines.traffic import Traffic
 
 
@@ -227,7 +227,7 @@ def law_units_are_consulted_and_all_workers_get_the_decision(engine):
 
         found = units.consult(decide, "note", "first", 2)
         assert found == {"rank": engine.once(lambda: engine.rank), "joined": "a1-b1-c1-d1-e1"}
-        assert seen == ([["a1", "b1", "c1", "d1", "e1"]] if engine.speaks else [])
+        assert seen == ([["a1", "b1", "c1", "d1", "e1"]] if engine.is_root else [])
         assert units.call("told") == [[("first", 2)]] * 5
     with engine.units(register(), "a") as units:  # fewer than workers
         assert units.consult(lambda results: len(results), "note") == 1

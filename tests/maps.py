@@ -10,8 +10,18 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import MaxAbsScaler
 
-from mergesvm.features import Chain, Components, FeatureMap, Fourier, HiddenLayer, Identity, Nystroem, Patches, Wrapped
-from mergesvm.features.drawn import DrawnMap
+from mergesvm.features import (
+    Chain,
+    Components,
+    FeatureMap,
+    Fourier,
+    HiddenLayer,
+    Identity,
+    Nystroem,
+    Patches,
+    Wrapped,
+)
+from mergesvm.features.random_map import RandomMap
 
 PRECISIONS = ("float64", "float32")
 
@@ -79,7 +89,7 @@ EXAMPLES: dict[str, tuple[FeatureMap, ...]] = {
 }
 """Of every kind of map, some with different parameters."""
 
-VARIED: dict[str, tuple[DrawnMap, dict[str, Any]]] = {
+VARIED: dict[str, tuple[RandomMap, dict[str, Any]]] = {
     "hidden": (
         HiddenLayer(6, fields="rectangles"),
         {
@@ -136,7 +146,7 @@ def changed(features, **parameters):
     """The same map, or chain of maps, with other parameters; those that are not drawn have none."""
     if isinstance(features, Chain):
         return Chain([replace(stage, **parameters) for stage in features.stages])
-    return replace(features, **parameters) if isinstance(features, DrawnMap) else features
+    return replace(features, **parameters) if isinstance(features, RandomMap) else features
 
 
 @cache
@@ -146,7 +156,7 @@ def frozen(features, precision="float64"):
 
 
 ALL = tuple(features for maps in EXAMPLES.values() for features in maps)
-DRAWN = tuple(features for features in ALL if isinstance(features, (DrawnMap, Chain)))
+DRAWN = tuple(features for features in ALL if isinstance(features, (RandomMap, Chain)))
 
 
 def apart_from_the_sample(estimator):

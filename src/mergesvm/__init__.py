@@ -1,7 +1,7 @@
 """mergesvm: support vector machines that add, subtract and forget.
 
-What a support vector machine of the least-squares kind learns from data is a sum. Learn the pieces anywhere, add them,
-take any piece back: the model is the one that all the remaining rows at once would have given.
+The training of a least-squares support vector machine is a sum over rows. Learn pieces of the data anywhere, add them,
+subtract any of them: the model equals the one trained on the remaining rows at once.
 
 >>> import mergesvm as ms
 >>> morning = ms.learn([[0.0, 0.1], [1.0, 0.9]], ["no", "yes"])
@@ -11,26 +11,35 @@ take any piece back: the model is the one that all the remaining rows at once wo
 array(['no', 'yes'], dtype='<U3')
 """
 
-from mergesvm import engines, errors, features
-from mergesvm.data import Scan, scan
-from mergesvm.estimators import MergeSVC, MergeSVCCV, ParallelKernelSVC, PegasosSVC, RecursiveSVC
-from mergesvm.knowledge import Folds, Knowledge, Signature, learn, load_kernels, merge
-from mergesvm.models import (
-    KernelModel,
-    LinearModel,
-    PairwiseModel,
-    eliminate,
-    expected,
-    influence,
-    load_model,
-    operating_curve,
-    operating_point,
-    path,
-    solve,
-    standardized_coefficients,
-    validate,
-)
-from mergesvm.solvers import drift
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mergesvm import engines, errors, features
+    from mergesvm.analysis.expected import expected
+    from mergesvm.analysis.importance import eliminate, standardized_coefficients
+    from mergesvm.analysis.pieces.drift import drift
+    from mergesvm.analysis.pieces.influence import influence
+    from mergesvm.analysis.threshold import operating_curve, operating_point
+    from mergesvm.analysis.validation import validate
+    from mergesvm.data.scan import Scan, scan
+    from mergesvm.estimators.merge_svc import MergeSVC
+    from mergesvm.estimators.merge_svc_cv import MergeSVCCV
+    from mergesvm.estimators.parallel_kernel_svc import ParallelKernelSVC
+    from mergesvm.estimators.pegasos_svc import PegasosSVC
+    from mergesvm.estimators.recursive_svc import RecursiveSVC
+    from mergesvm.knowledge.folds import Folds
+    from mergesvm.knowledge.gram.jit_policy import precompile
+    from mergesvm.knowledge.knowledge import Knowledge
+    from mergesvm.knowledge.learning.learn import learn
+    from mergesvm.knowledge.merging import merge
+    from mergesvm.knowledge.signature import Signature
+    from mergesvm.methods.proximal.path import path
+    from mergesvm.methods.proximal.solve import solve
+    from mergesvm.models.formats.native import load_model
+    from mergesvm.models.kernel import KernelModel
+    from mergesvm.models.linear import LinearModel
+    from mergesvm.models.pairwise import PairwiseModel
 
 __version__ = "0.1.0"
 
@@ -55,14 +64,59 @@ __all__ = [
     "features",
     "influence",
     "learn",
-    "load_kernels",
     "load_model",
     "merge",
     "operating_curve",
     "operating_point",
     "path",
+    "precompile",
     "scan",
     "solve",
     "standardized_coefficients",
     "validate",
 ]
+
+_MODULES = {
+    "Folds": "knowledge.folds",
+    "KernelModel": "models.kernel",
+    "Knowledge": "knowledge.knowledge",
+    "LinearModel": "models.linear",
+    "MergeSVC": "estimators.merge_svc",
+    "MergeSVCCV": "estimators.merge_svc_cv",
+    "PairwiseModel": "models.pairwise",
+    "ParallelKernelSVC": "estimators.parallel_kernel_svc",
+    "PegasosSVC": "estimators.pegasos_svc",
+    "RecursiveSVC": "estimators.recursive_svc",
+    "Scan": "data.scan",
+    "Signature": "knowledge.signature",
+    "drift": "analysis.pieces.drift",
+    "eliminate": "analysis.importance",
+    "expected": "analysis.expected",
+    "influence": "analysis.pieces.influence",
+    "learn": "knowledge.learning.learn",
+    "load_model": "models.formats.native",
+    "merge": "knowledge.merging",
+    "operating_curve": "analysis.threshold",
+    "operating_point": "analysis.threshold",
+    "path": "methods.proximal.path",
+    "precompile": "knowledge.gram.jit_policy",
+    "scan": "data.scan",
+    "solve": "methods.proximal.solve",
+    "standardized_coefficients": "analysis.importance",
+    "validate": "analysis.validation",
+}
+"""The module of each public name: imported when the name is first used, so that ``import mergesvm`` is fast."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("engines", "errors", "features"):
+        return import_module(f"mergesvm.{name}")
+    if name not in _MODULES:
+        raise AttributeError(f"module 'mergesvm' has no attribute {name!r}")
+    value = getattr(import_module(f"mergesvm.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

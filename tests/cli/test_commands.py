@@ -256,7 +256,7 @@ def test_pieces_of_categories_are_learned_alike(tmp_path):
 
 
 def test_progress_is_shown_on_a_terminal_only(made, tmp_path):
-    script = "import mergesvm.cli.talk as talk; talk.PATIENCE_SECONDS = 0.0; " + SCRIPT
+    script = "import mergesvm.cli.console as talk; talk.PATIENCE_SECONDS = 0.0; " + SCRIPT
     arguments = ["learn", str(made / "day1.parquet"), "--label", "y", "--batch-rows", "10", "-o", str(tmp_path / "x")]
     terminal, other = pty.openpty()
     process = subprocess.Popen([sys.executable, "-c", script, *arguments], stdout=other, stderr=other, close_fds=True)

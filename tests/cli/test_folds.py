@@ -14,8 +14,8 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 import mergesvm as ms
 from mergesvm.cli.main import main
-from mergesvm.data import as_rows
-from mergesvm.knowledge import Folding
+from mergesvm.data.rows.convert import as_rows
+from mergesvm.knowledge.fold_assignment import FoldAssignment
 from reference import plane_by_qr, side_weights
 
 BIN = Path(sys.executable).parent
@@ -62,7 +62,9 @@ def made(tmp_path_factory):
 
 
 def fold_numbers(rows):
-    return Folding(4, "groups", "who").numbers(as_rows(rows[COLUMNS].to_numpy()), rows["who"].to_numpy(dtype=object))
+    return FoldAssignment(4, "groups", "who").numbers(
+        as_rows(rows[COLUMNS].to_numpy()), rows["who"].to_numpy(dtype=object)
+    )
 
 
 def assert_same(found, expected):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from mergesvm.cli.demo import run_demo
+from mergesvm.cli.commands.demo import run_demo
 
 COMMAND = [str(Path(sys.executable).with_name("mergesvm"))]
 

@@ -16,8 +16,8 @@ from scipy.stats import chisquare
 
 import mergesvm as ms
 import samples
-from mergesvm.data import as_rows
 from mergesvm.data.hashing import group_hashes, row_hashes
+from mergesvm.data.rows.convert import as_rows
 from mergesvm.engines import Threads
 from mergesvm.errors import DataError
 
@@ -107,7 +107,7 @@ def test_sparse_rows_that_are_read_as_dense_ones_have_the_same_hashes():
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_compiled_kernel_gives_the_same_hashes(dtype, workers):
     X = (rng.normal(size=(6000, 60)) * 50).astype(dtype)
-    np.testing.assert_array_equal(hashes(X, engine=Threads(workers), kernels=ms.load_kernels()), hashes(X))
+    np.testing.assert_array_equal(hashes(X, engine=Threads(workers), kernels=ms.precompile()), hashes(X))
 
 
 def test_hashes_of_rows_do_not_depend_on_the_rows_around_them():

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 import mergesvm as ms
-from mergesvm.data import Batch, Labels
+from mergesvm.data.batch import Batch
+from mergesvm.data.labels import Labels
 from mergesvm.errors import DataError
 
 KINDS = {

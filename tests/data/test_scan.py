@@ -22,11 +22,11 @@ from sklearn.datasets import load_svmlight_file
 
 import mergesvm as ms
 import samples
-from mergesvm.data import Scan
-from mergesvm.data.dealing import owners
-from mergesvm.data.plain_csv import _Layout
+from mergesvm.data.partitioning import owners
 from mergesvm.data.prefetch import worked_ahead
-from mergesvm.data.text_lines import whole_lines
+from mergesvm.data.scan import Scan
+from mergesvm.data.text_parser.lines import whole_lines
+from mergesvm.data.text_parser.reader import _Layout
 
 
 def write(path, text):
@@ -263,12 +263,12 @@ def test_labels_beside_a_relative_path_are_found_from_another_folder(tmp_path, m
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_csv_with_quotation_marks_is_not_cut_or_is_an_error(compiled, tmp_path, monkeypatch):
-    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0 if compiled else 1 << 60)
+    monkeypatch.setattr("mergesvm.data.readers.csv.LARGE_BYTES", 0 if compiled else 1 << 60)
     lines = ["a,b,y", *(f"{index},x,{index % 2}" for index in range(1000)), '7,"one\n7,two",1', "8,x,0"]
     path = write(tmp_path / "x.csv", "\n".join(lines))
     scan = ms.scan(path, "y", ["a"])
     assert scan.readers[0].cut(1000) == scan.readers
-    monkeypatch.setattr("mergesvm.data.text_reader.LOOK_BYTES", 1000)
+    monkeypatch.setattr("mergesvm.data.readers.text.LOOK_BYTES", 1000)
     parts = [scan._of([reader]) for reader in scan.readers[0].cut(1000)]
     assert len(parts) > 5
     for part in parts[:-1]:
@@ -293,7 +293,7 @@ def test_csv_with_a_strange_beginning_is_not_cut_or_cut_rightly(begin, header, t
 
 
 def test_a_line_of_names_that_ends_in_the_old_way_loses_no_row(tmp_path, monkeypatch):
-    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
+    monkeypatch.setattr("mergesvm.data.readers.csv.LARGE_BYTES", 0)
     path = write(tmp_path / "x.csv", "a,y\r1,2\n3,4\n")
     assert ms.learn(ms.scan(path, "y")).labels == (2, 4)
 
@@ -308,7 +308,7 @@ def test_a_line_of_names_that_ends_in_the_old_way_loses_no_row(tmp_path, monkeyp
     ],
 )
 def test_a_malformed_line_is_named_with_its_part(name, head, good, bad, what, tmp_path, monkeypatch):
-    monkeypatch.setattr("mergesvm.data.read_csv.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("mergesvm.data.readers.csv.BLOCK_BYTES", 1000)
     scan = ms.scan(write(tmp_path / name, head + good * 700 + bad + good * 300), "y" if head else None)
     size = len(head + good * 500)
     first = [scan._of([reader]) for reader in scan.readers[0].cut(size)][1]
@@ -567,10 +567,10 @@ def test_plain_csv_is_read_as_by_the_general_reader(end, last, unusual, tmp_path
         lines[321] = unusual
     path = tmp_path / "x.csv"
     path.write_bytes(("a,b,y" + end + end.join(lines) + (end if last else "")).encode())
-    monkeypatch.setattr("mergesvm.data.text_lines.CHUNK_BYTES", 900)
+    monkeypatch.setattr("mergesvm.data.text_parser.lines.CHUNK_BYTES", 900)
 
     def read(large_bytes):
-        monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", large_bytes)
+        monkeypatch.setattr("mergesvm.data.readers.csv.LARGE_BYTES", large_bytes)
         slices = list(ms.scan(path, "y", missing="drop", batch_rows=83))
         labels = np.concatenate([part.labels.to_array() for part in slices])
         kept = np.concatenate([np.ones(part.total, bool) if part.kept is None else part.kept for part in slices])
@@ -581,7 +581,7 @@ def test_plain_csv_is_read_as_by_the_general_reader(end, last, unusual, tmp_path
 
 
 def test_a_line_of_names_longer_than_a_megabyte_is_no_row(tmp_path, monkeypatch):
-    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
+    monkeypatch.setattr("mergesvm.data.readers.csv.LARGE_BYTES", 0)
     names = ",".join(f"feature_{number:06d}" for number in range(80_000))
     path = write(tmp_path / "x.csv", f"{names},colour\n" + 2 * ("1," * 80_000 + "red\n"))
     assert ms.scan(path, features=["colour"], categories="auto").readers[0].vocabulary() == {"colour": {"red"}}
@@ -590,20 +590,20 @@ def test_a_line_of_names_longer_than_a_megabyte_is_no_row(tmp_path, monkeypatch)
 def test_a_mark_of_the_order_of_bytes_is_no_letter(tmp_path, monkeypatch):
     (tmp_path / "x.csv").write_bytes(b"\xef\xbb\xbfa,1\n" + b"b,2\n" * 9)
     for large in (0, 2**23):
-        monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", large)
+        monkeypatch.setattr("mergesvm.data.readers.csv.LARGE_BYTES", large)
         assert ms.learn(ms.scan(tmp_path / "x.csv", "f0", header=False)).labels == ("a", "b")
 
 
 def test_a_lone_return_within_a_word_is_not_a_letter(tmp_path, monkeypatch):
-    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
-    monkeypatch.setattr("mergesvm.data.read_csv.BLOCK_BYTES", 4096)
+    monkeypatch.setattr("mergesvm.data.readers.csv.LARGE_BYTES", 0)
+    monkeypatch.setattr("mergesvm.data.readers.csv.BLOCK_BYTES", 4096)
     (tmp_path / "x.csv").write_bytes(b"w,y\n" + b"red,1\n" * 2000 + b"bl\rue,0\n" + b"red,1\n" * 3)
     with pytest.raises(ms.errors.MalformedFileError, match=r"line 2002: Expected 2 columns, got 1"):
         ms.learn(ms.scan(tmp_path / "x.csv", "y", categories={"w": ["red", "bl\rue"]}))
 
 
 def test_stretches_of_text_stay_until_as_many_more_were_asked_for(monkeypatch):
-    monkeypatch.setattr("mergesvm.data.text_lines.CHUNK_BYTES", 64)
+    monkeypatch.setattr("mergesvm.data.text_parser.lines.CHUNK_BYTES", 64)
     text = b"".join(b"%d,%d\n" % (number, number**number) for number in range(40))  # lines longer than a chunk, too
     held, found = [], b""
     for stretch in whole_lines(io.BytesIO(text), 3):
@@ -614,8 +614,8 @@ def test_stretches_of_text_stay_until_as_many_more_were_asked_for(monkeypatch):
 
 
 def test_text_is_not_overwritten_while_it_is_parsed(tmp_path, monkeypatch):
-    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
-    monkeypatch.setattr("mergesvm.data.text_lines.CHUNK_BYTES", 200)
+    monkeypatch.setattr("mergesvm.data.readers.csv.LARGE_BYTES", 0)
+    monkeypatch.setattr("mergesvm.data.text_parser.lines.CHUNK_BYTES", 200)
     parse = _Layout.parse
 
     def slowly(self, *arguments):
@@ -629,7 +629,7 @@ def test_text_is_not_overwritten_while_it_is_parsed(tmp_path, monkeypatch):
 
 
 def test_a_file_whose_columns_change_places_is_read_as_it_is_now(tmp_path, monkeypatch):
-    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
+    monkeypatch.setattr("mergesvm.data.readers.csv.LARGE_BYTES", 0)
     path = write(tmp_path / "x.csv", "a,b,y\n" + "1,5,0\n2,7,1\n" * 20)
     scan = ms.scan(path, "y")
     before = coefficients(ms.learn(scan))
@@ -649,12 +649,12 @@ def test_what_was_read_before_an_error_comes_first():
 
 
 def test_an_error_late_in_plain_csv_names_the_line(tmp_path, monkeypatch):
-    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
-    monkeypatch.setattr("mergesvm.data.text_lines.CHUNK_BYTES", 1000)
+    monkeypatch.setattr("mergesvm.data.readers.csv.LARGE_BYTES", 0)
+    monkeypatch.setattr("mergesvm.data.text_parser.lines.CHUNK_BYTES", 1000)
     lines = ["1,2,red"] * 999 + ["1,red", "1,2,red"]
     with pytest.raises(ms.errors.MalformedFileError, match=r"x\.csv: line 1001: Expected 3 columns, got 2"):
         ms.learn(ms.scan(write(tmp_path / "x.csv", "a,b,y\n" + "\n".join(lines)), "y"))
-    monkeypatch.setattr("mergesvm.data.read_csv.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("mergesvm.data.readers.csv.BLOCK_BYTES", 1000)
     lines[999] = "1,x,red"
     with pytest.raises(ms.errors.MalformedFileError, match=r"x\.csv: line 1001: field 2: .*'x'"):
         ms.learn(ms.scan(write(tmp_path / "x.csv", "a,b,y\n" + "\n".join(lines)), "y"))
@@ -664,8 +664,8 @@ def test_an_error_late_in_plain_csv_names_the_line(tmp_path, monkeypatch):
     "word", ["", "-", "+", ".", "-.", "1.2.3", "1-2", "--1", "12345678x", "0.12345678e", "0x1", "1:2"]
 )
 def test_what_is_no_number_is_no_number_in_the_middle_of_long_text(word, tmp_path, monkeypatch):
-    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
-    monkeypatch.setattr("mergesvm.data.read_csv.BLOCK_BYTES", 200)  # which decides that the column is of numbers
+    monkeypatch.setattr("mergesvm.data.readers.csv.LARGE_BYTES", 0)
+    monkeypatch.setattr("mergesvm.data.readers.csv.BLOCK_BYTES", 200)  # which decides that the column is of numbers
     lines = ["0.25,1"] * 50 + [f"{word},1"] + ["0.25,1"] * 50
     path = write(tmp_path / "x.csv", "a,y\n" + "\n".join(lines) + "\n")
     if word:
@@ -677,7 +677,7 @@ def test_what_is_no_number_is_no_number_in_the_middle_of_long_text(word, tmp_pat
 
 
 def test_numbers_in_text_are_rounded_as_python_rounds_them(tmp_path, monkeypatch):
-    monkeypatch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0)
+    monkeypatch.setattr("mergesvm.data.readers.csv.LARGE_BYTES", 0)
     generator = np.random.default_rng(0)
     random_bits = generator.integers(0, 2**63, 4000, dtype=np.uint64).view(np.float64)
     numbers = [repr(float(value)) for value in random_bits[np.isfinite(random_bits)]]
@@ -809,7 +809,7 @@ def test_files_of_other_widths_of_tables_without_names_fit_a_model_of_arrays(tmp
 
 
 def test_lines_may_be_longer_than_what_tells_the_types(tmp_path, monkeypatch):
-    monkeypatch.setattr("mergesvm.data.read_csv.TYPES_BYTES", 1000)
+    monkeypatch.setattr("mergesvm.data.readers.csv.TYPES_BYTES", 1000)
     note = "n" * 2_500
     path = write(tmp_path / "x.csv", f"y,a,note\n0,1.5,{note}\n1,2.5,{note}\n0,3,s\n1,5,s\n")
     (part,) = ms.scan(path, "y", features=["a"])
@@ -817,7 +817,7 @@ def test_lines_may_be_longer_than_what_tells_the_types(tmp_path, monkeypatch):
 
 
 def test_labels_and_kept_columns_are_looked_at_for_longer(tmp_path, monkeypatch):
-    monkeypatch.setattr("mergesvm.data.read_csv.TYPES_BYTES", 1000)
+    monkeypatch.setattr("mergesvm.data.readers.csv.TYPES_BYTES", 1000)
     lines = [f"{row},{row % 2},{row}" for row in range(400)] + ["7,other,word"]
     path = write(tmp_path / "x.csv", "\n".join(["a,y,id", *lines, ""]))
     (part,) = ms.scan(path, "y", keep=["id"])

@@ -19,10 +19,10 @@ import pytest
 import engine_laws
 import mergesvm as ms
 from mergesvm.engines import Dask
-from mergesvm.engines.joining import Join
+from mergesvm.engines.reduce import Join
 from mergesvm.errors import DataError, EngineError, ParameterError, SubtractionError
-from mergesvm.knowledge.gathering import Gathering
-from mergesvm.solvers.leader import Leader
+from mergesvm.knowledge.learning.reduction import Reducer
+from mergesvm.methods.kernel.coordinator import Coordinator
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -320,7 +320,7 @@ def test_the_map_does_not_travel_back_with_the_sums(engine, rows):
     before = engine.traffic
     ms.learn(X, np.arange(40) % 2, features=wide, engine=engine)
     assert engine.traffic.total - before.total < 100_000
-    assert len(pickle.dumps(Gathering(wide))) < 1_000  # it goes with every call
+    assert len(pickle.dumps(Reducer(wide))) < 1_000  # it goes with every call
 
 
 @pytest.fixture(scope="module")
@@ -356,7 +356,7 @@ def test_an_error_in_adding_up_leaves_what_others_have_on_the_cluster(trio, step
     assert others.result() == 42
     assert trio.client.status == "running"
     assert left_over(trio, until=1) == [others.key]
-    counts = trio.client.run(lambda: dict(sys.modules["mergesvm.engines.dask_parcel"].sent))
+    counts = trio.client.run(lambda: dict(sys.modules["mergesvm.engines.dask.parcel"].sent))
     assert set(map(str, counts.values())) == {"{}"}
 
 
@@ -390,7 +390,7 @@ def test_a_task_may_have_the_name_of_a_step(trio):
 def test_what_is_given_does_not_go_with_the_tasks_if_it_is_large(engine, monkeypatch):
     given = np.ones(500_000)
     for most, expected in ((2**26, 0), (2**20, given.nbytes)):
-        monkeypatch.setattr("mergesvm.engines.dask_run.DEALT_BYTES", most)
+        monkeypatch.setattr("mergesvm.engines.dask.run.DEALT_BYTES", most)
         before = engine.traffic
         assert engine.map(lambda task, array: task * array.sum(), range(2), given=(given,)) == [0, 500_000]
         assert expected <= engine.traffic.total - before.total < expected + 10_000
@@ -468,7 +468,7 @@ def test_a_cluster_that_was_given_is_not_closed(engine, rows):
 
 
 def test_an_address_where_nothing_answers_is_an_error(monkeypatch):
-    monkeypatch.setattr("mergesvm.engines.dask.ANSWER_SECONDS", 1)
+    monkeypatch.setattr("mergesvm.engines.dask.engine.ANSWER_SECONDS", 1)
     with pytest.raises(EngineError, match=r"tcp://127\.0\.0\.1:9"):
         Dask("tcp://127.0.0.1:9")
 
@@ -692,7 +692,7 @@ def test_a_worker_that_dies_between_trainings_is_an_error_and_never_a_wrong_mode
 
 def test_a_worker_that_dies_in_a_training_is_an_error_and_never_a_wrong_model(mortal, machine, monkeypatch):
     there = machine.there(mortal).fit(machine.X, machine.y)
-    training, step, before = there._training, Leader.next, there.dual_coef_.copy()
+    training, step, before = there._training, Coordinator.next, there.dual_coef_.copy()
     place, victim = training.machine.units._places[0], worker_of(training, 0)
 
     def kill(leader, answers):
@@ -700,7 +700,7 @@ def test_a_worker_that_dies_in_a_training_is_an_error_and_never_a_wrong_model(mo
             os.kill(victim, signal.SIGKILL)
         return step(leader, answers)
 
-    monkeypatch.setattr(Leader, "next", kill)
+    monkeypatch.setattr(Coordinator, "next", kill)
     with pytest.raises(EngineError, match=f"{place} is lost"):
         there.partial_fit(*machine.later)
     monkeypatch.undo()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mergesvm.engines.cascade import Tree
+from mergesvm.engines.mpi.cascade import Tree
 from ranks import mpiexec, run_ranks
 
 pytestmark = pytest.mark.xdist_group("mpi")

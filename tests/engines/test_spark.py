@@ -19,16 +19,16 @@ import pytest
 import mergesvm as ms
 import samples
 from engine_laws import assert_same, assert_same_folds, union
-from mergesvm.data.frame import Columns
+from mergesvm.data.cluster_table import Columns
 from mergesvm.engines import Spark
-from mergesvm.engines.spark_files import Runs
-from mergesvm.engines.spark_java import find_java
-from mergesvm.engines.spark_plain import plain_files
-from mergesvm.engines.spark_work import CHUNK
+from mergesvm.engines.spark.files import Runs
+from mergesvm.engines.spark.java import find_java
+from mergesvm.engines.spark.plain import plain_files
+from mergesvm.engines.spark.work import CHUNK
 from mergesvm.errors import DataError, EngineError, FeatureMapError, ParameterError
-from mergesvm.knowledge.gathering import Gathering
-from mergesvm.knowledge.stream import learn_scan
-from mergesvm.knowledge.terms import LearningTerms
+from mergesvm.knowledge.learning.local import learn_scan
+from mergesvm.knowledge.learning.options import SumOptions
+from mergesvm.knowledge.learning.reduction import Reducer
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -490,7 +490,7 @@ def test_a_worker_that_is_killed_while_it_learns_from_a_table_does_no_harm(engin
     X, y = rows
     chosen = engine.narrowed(table, [*NAMES, "y"])
     columns = Columns.of(engine.schema(chosen), "y")
-    terms = LearningTerms.of(ms.features.Identity(), True, {}, None, ms.engines.Threads(1), None)
+    terms = SumOptions.of(ms.features.Identity(), True, {}, None, ms.engines.Threads(1), None)
 
     def learn(content):
         def batches():
@@ -505,7 +505,7 @@ def test_a_worker_that_is_killed_while_it_learns_from_a_table_does_no_harm(engin
 
     parts = Spark(engine.session, direct=direct).partitions(chosen)
     assert isinstance(parts, Runs) == direct
-    found = engine.merge(learn, parts, Gathering(terms.features)).knowledge
+    found = engine.merge(learn, parts, Reducer(terms.features)).knowledge
     assert not Path("/proc", (tmp_path / "killed").read_text()).exists()
     assert_same(found, ms.learn(X, y, feature_names=NAMES))
 

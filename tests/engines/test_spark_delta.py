@@ -12,7 +12,7 @@ import mergesvm as ms
 import samples
 from engine_laws import assert_same
 from mergesvm.engines import Spark
-from mergesvm.engines.spark_files import Runs
+from mergesvm.engines.spark.files import Runs
 
 pytestmark = pytest.mark.xdist_group("spark")
 

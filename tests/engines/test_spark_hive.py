@@ -14,8 +14,8 @@ import pytest
 import mergesvm as ms
 import samples
 from mergesvm.engines import Spark
-from mergesvm.engines.spark_files import Runs
-from mergesvm.engines.spark_session import LOGGING, quiet_pandas
+from mergesvm.engines.spark.files import Runs
+from mergesvm.engines.spark.session import LOGGING, quiet_pandas
 
 pytestmark = pytest.mark.xdist_group("spark")
 

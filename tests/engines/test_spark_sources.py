@@ -16,7 +16,7 @@ import mergesvm as ms
 import samples
 from engine_laws import assert_same
 from mergesvm.engines import Spark
-from mergesvm.engines.spark_files import Runs
+from mergesvm.engines.spark.files import Runs
 from mergesvm.errors import DataError, EngineError
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -23,8 +23,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mergesvm as ms
 from mergesvm import MergeSVC, PegasosSVC
-from mergesvm.models import LinearModel, PairwiseModel
-from mergesvm.solvers import pool
+from mergesvm.methods.pegasos import row_pool as pool
+from mergesvm.models.linear import LinearModel
+from mergesvm.models.pairwise import PairwiseModel
 from reference import blobs
 
 MACHINES = [
@@ -413,7 +414,8 @@ def test_an_interrupt_is_heard_between_calls(data, monkeypatch):
     X, y = data
     machine = PegasosSVC(0.01, 500).fit(X, y)
     before = machine.decision_function(X)
-    from mergesvm.solvers import pegasos, pegasos_kernels
+    from mergesvm.methods.pegasos import jit as pegasos_kernels
+    from mergesvm.methods.pegasos import sgd as pegasos
 
     calls, lock = [], threading.Lock()
     walk = pegasos_kernels.walk

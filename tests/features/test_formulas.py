@@ -11,9 +11,10 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 import mergesvm as ms
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
-from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Nystroem, Patches, Wrapped, as_map
+from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Nystroem, Patches, Wrapped
 from mergesvm.features.pilot import PILOT_ROWS, Pilot
 from mergesvm.features.scaling import find_scaling
+from mergesvm.features.spec import as_map
 
 DIGITS, ANSWERS = load_digits(return_X_y=True)
 ROWS = np.random.default_rng(5).normal(size=(300, 4)) * [1, 10, 0.1, 3] + [0, 5, 1, -2]
@@ -45,7 +46,7 @@ def test_a_hidden_layer_is_its_formula(activation):
 
 
 def test_every_activation_has_a_formula_here():
-    from mergesvm.features.activations import ACTIVATIONS
+    from mergesvm.features.ops.activations import ACTIVATIONS
 
     assert set(ACTIVATIONS) == set(FUNCTIONS)
 

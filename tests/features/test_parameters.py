@@ -9,9 +9,9 @@ import pytest
 
 from maps import COLOURED, NAMES, VARIED, X, Y
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
-from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Identity, Nystroem, Patches, as_map
-from mergesvm.features.drawn import LARGEST
-from mergesvm.features.naming import drawn_classes
+from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Identity, Nystroem, Patches
+from mergesvm.features.random_map import LARGEST
+from mergesvm.features.spec import as_map, drawn_classes
 
 SIZES = [0, -1, 1.5, 10.0, "10", None, True, LARGEST, np.nan]
 POSITIVE = [0, -1.0, np.nan, np.inf, "1", True, 1e200, [1.0]]

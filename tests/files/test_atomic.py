@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import mergesvm as ms
-from mergesvm.files import replacing, write_atomically
+from mergesvm.files.atomic import replacing, write_atomically
 
 WRITE = """
 import signal, sys

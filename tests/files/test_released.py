@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 import mergesvm as ms
-from mergesvm.files import FORMAT, read_format
+from mergesvm.files.container import FORMAT, read_format
 
 RELEASED = Path(__file__).parent / "released"
 X = [[1.0, 0.5], [2.0, 0.25], [3.0, 1.0], [4.0, -1.0], [0.0, 2.0], [1.5, 1.5]]

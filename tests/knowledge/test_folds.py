@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 import mergesvm as ms
-from mergesvm.data import as_rows
+from mergesvm.data.rows.convert import as_rows
 from mergesvm.errors import (
     DataError,
     FormError,
@@ -27,7 +27,7 @@ from mergesvm.errors import (
 )
 from mergesvm.files import container
 from mergesvm.files.container import read_container
-from mergesvm.knowledge import Folding
+from mergesvm.knowledge.fold_assignment import FoldAssignment
 
 LABELS = np.array(["ape", "bee", "cow"])
 
@@ -91,7 +91,7 @@ def test_the_total_and_each_part_are_those_of_their_rows(offset, weighted):
     assert total.labels == plain.labels
     for one, other in zip(total.arrays(), plain.arrays(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12 * np.abs(other).max(initial=0.0))
-    numbers = Folding(5).numbers(as_rows(X))
+    numbers = FoldAssignment(5).numbers(as_rows(X))
     assert len(folds) == 5
     for fold, part in enumerate(folds):
         out = numbers == fold
@@ -103,7 +103,7 @@ def test_the_total_and_each_part_are_those_of_their_rows(offset, weighted):
 
 def test_models_of_what_is_left_are_those_of_the_rows_that_are_left():
     X, y, weights = rows(offset=1e6)
-    folds, numbers = ms.learn(X, y, weights, folds=3), Folding(3).numbers(as_rows(X))
+    folds, numbers = ms.learn(X, y, weights, folds=3), FoldAssignment(3).numbers(as_rows(X))
     for fold in range(3):
         kept = numbers != fold
         one = ms.solve(folds.train(fold), C=0.5, class_weight="balanced")
@@ -193,7 +193,7 @@ def test_mapped_rows_fall_into_the_folds_of_the_rows_themselves():
     features = ms.features.Fourier(12, seed=0, precision="float64").freeze(X)
     folds, plain = ms.learn(X, y, features=features, folds=4), ms.learn(X, y, folds=4)
     assert folds.rows.tolist() == plain.rows.tolist()
-    numbers = Folding(4).numbers(as_rows(X))
+    numbers = FoldAssignment(4).numbers(as_rows(X))
     for fold in range(4):
         kept = numbers != fold
         assert_is_of(folds.train(fold), features.transform(X[kept]), y[kept])
@@ -223,7 +223,7 @@ def test_more_cells_than_a_byte_counts_are_all_there():
 def test_rows_of_a_group_are_always_held_out_together():
     X, y, _ = rows(500)
     groups = np.random.default_rng(2).integers(0, 60, len(X))
-    numbers = Folding(4, "groups").numbers(as_rows(X), groups)
+    numbers = FoldAssignment(4, "groups").numbers(as_rows(X), groups)
     assert all(len(set(numbers[groups == group])) == 1 for group in range(60))
     folds = ms.learn(X, y, folds=4, groups=groups)
     for fold in range(4):
@@ -254,7 +254,7 @@ def test_a_column_of_groups_is_kept_and_is_no_feature(groups, tmp_path):
         found = ms.learn(scan, folds=3, groups="who")
         expected = ms.learn(X, y, folds=3, groups=groups.to_pylist())
         assert found.signature.names == tuple(columns)
-        assert found.folding == Folding(3, "groups", "who")
+        assert found.folding == FoldAssignment(3, "groups", "who")
         assert [part.rows.tolist() for part in found] == [part.rows.tolist() for part in expected]
 
 
@@ -325,7 +325,7 @@ def test_folds_add_and_subtract_fold_by_fold():
     day = np.arange(len(X)) % 3
     whole = ms.learn(X, y, weights, folds=4)
     pieces = [ms.learn(X[day == d], y[day == d], weights[day == d], folds=4) for d in range(3)]
-    numbers = Folding(4).numbers(as_rows(X))
+    numbers = FoldAssignment(4).numbers(as_rows(X))
     for added in (pieces[0] + pieces[1] + pieces[2], sum(pieces), ms.merge(pieces), ms.merge(iter(pieces))):
         assert added.rows.tolist() == whole.rows.tolist()
         for fold in range(4):
@@ -382,7 +382,7 @@ def test_any_pieces_can_be_folds():
     with pytest.raises(ParameterError, match="from 2 to 1,000, not 1"):
         ms.Folds(pieces[:1])
     with pytest.raises(KnowledgeError, match="3 folds need as many pieces of knowledge, not 2"):
-        ms.Folds(pieces[:2], folding=Folding(3))
+        ms.Folds(pieces[:2], folding=FoldAssignment(3))
     with pytest.raises(KnowledgeError, match="not LinearModel"):
         ms.Folds([pieces[0], ms.solve(pieces[1])])
     with pytest.raises(SignatureError, match="whole number labels to knowledge of text labels"):
@@ -439,7 +439,7 @@ def made(name):
         "rows": lambda: ms.learn(X, y, weights, folds=5),
         "numpy": lambda: ms.learn(X, y, folds=np.int64(5)),
         "given": lambda: ms.learn(X, y, folds=np.where(y == "cow", 3, np.arange(len(y)) % 3 - 1)),
-        "groups": lambda: ms.Folds(ms.learn(X, y, folds=2).parts, folding=Folding(2, "groups", "who")),
+        "groups": lambda: ms.Folds(ms.learn(X, y, folds=2).parts, folding=FoldAssignment(2, "groups", "who")),
         "sums": lambda: ms.learn(X, y, folds=5) + ms.learn(X + 100, y, folds=5) - ms.learn(X[:50], y[:50], folds=5),
         "days": lambda: ms.Folds([ms.learn(X + 1e5 * day, y) for day in range(3)]),
         "joined": lambda: ms.learn(X, y, folds=np.where(y == "cow", 1, 0)).join({1: ["ape", "bee"], 2: ["cow"]}),

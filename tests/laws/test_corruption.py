@@ -41,7 +41,7 @@ from scipy import sparse
 import mergesvm as ms
 from mergesvm.cli.main import main
 from mergesvm.data.paths import find_files
-from mergesvm.data.reader import reader_classes, reader_for
+from mergesvm.data.readers.base import reader_classes, reader_for
 from mergesvm.errors import FileError, MergeSVMError
 from mergesvm.features import Chain, FeatureMap, Fourier, Nystroem, Patches
 from mergesvm.files import container

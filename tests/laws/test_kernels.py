@@ -6,19 +6,20 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mergesvm.data import Batch, SparseRows
+from mergesvm.data.batch import Batch
+from mergesvm.data.rows.sparse import SparseRows
 from mergesvm.engines import Threads
 from mergesvm.features import Fourier
-from mergesvm.knowledge.loading import load_kernels
-from mergesvm.knowledge.narrow import mirror, narrow_sums
-from mergesvm.knowledge.running import RunningSums
-from mergesvm.knowledge.scatter import multiplied_sums, scattered_sums
-from mergesvm.knowledge.triangles import add_to_triangle
-from mergesvm.knowledge.wide import wide_sums
+from mergesvm.knowledge.gram.jit_policy import precompile
+from mergesvm.knowledge.gram.narrow import mirror, narrow_sums
+from mergesvm.knowledge.gram.sparse import multiplied_sums, scattered_sums
+from mergesvm.knowledge.gram.triangles import add_to_triangle
+from mergesvm.knowledge.gram.wide import wide_sums
+from mergesvm.knowledge.learning.running_sums import RunningSums
 
 
 def narrow(batch, anchor, workers):
-    return narrow_sums(batch, batch.labels.codes, len(batch.labels.classes), anchor, Threads(workers), load_kernels())
+    return narrow_sums(batch, batch.labels.codes, len(batch.labels.classes), anchor, Threads(workers), precompile())
 
 
 def wide(batch, anchor, workers, precision="float64", kernels=None, features=None):
@@ -30,11 +31,11 @@ def wide(batch, anchor, workers, precision="float64", kernels=None, features=Non
 
 
 def compact(batch, anchor, workers, precision="float64"):
-    return wide(batch, anchor, workers, precision, load_kernels())
+    return wide(batch, anchor, workers, precision, precompile())
 
 
 def scattered(batch, anchor, workers):
-    return scattered_sums(batch, batch.labels.codes, len(batch.labels.classes), Threads(workers), load_kernels())
+    return scattered_sums(batch, batch.labels.codes, len(batch.labels.classes), Threads(workers), precompile())
 
 
 def multiplied(batch, anchor, workers):
@@ -179,7 +180,7 @@ def test_sums_of_mapped_rows_are_those_of_what_the_map_gives(compiled, workers, 
     weights, anchor = generator.choice([0.25, 2.0], rows), generator.normal(size=features)
     for source, given in ((X, None), (np.asfortranarray(X), weights), (sparse.csr_array(X), weights)):
         batch = Batch.of(source, y, given)
-        totals, grams = wide(batch, anchor, workers, kernels=load_kernels() if compiled else None, features=one)
+        totals, grams = wide(batch, anchor, workers, kernels=precompile() if compiled else None, features=one)
         counted = np.ones(rows) if given is None else given
         expected = by_formula(one.transform(X), batch.labels.codes, counted, anchor, len(batch.labels.classes))
         scale = np.abs(expected[1]).max()
@@ -225,7 +226,7 @@ def test_compiled_triangles_are_those_of_numpy(width, fixed):
     gram += gram.T
     line, whole = np.empty(width * (width + 1) // 2), np.empty((width, width))
     gram.flags.writeable = not fixed
-    kernels = load_kernels()
+    kernels = precompile()
     kernels.pack(gram, line)
     np.testing.assert_array_equal(line, gram[np.triu_indices(width)])
     line.flags.writeable = not fixed
@@ -237,8 +238,8 @@ def test_compiled_triangles_are_those_of_numpy(width, fixed):
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("width", [1, 2, 15, 16, 17, 40])
 def test_numbers_are_added_to_a_triangle_from_any_place_on(width, compiled, monkeypatch):
-    kernels = load_kernels() if compiled else None
-    monkeypatch.setattr("mergesvm.knowledge.triangles.loaded_kernels", lambda: kernels)
+    kernels = precompile() if compiled else None
+    monkeypatch.setattr("mergesvm.knowledge.gram.triangles.loaded_kernels", lambda: kernels)
     rng, upper = np.random.default_rng(width), np.triu_indices(width)
     gram, line = rng.normal(size=(width, width)), rng.normal(size=len(upper[0]))
     expected = gram.copy()

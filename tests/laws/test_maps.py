@@ -23,9 +23,9 @@ import mergesvm as ms
 import samples
 from maps import ALL, DRAWN, NAMES, WEIGHTS, X, Y, changed, frozen, stages
 from mergesvm.errors import DataError, FeatureMapError, FormError, FrozenHereWarning, ParameterError, SignatureError
-from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Identity, Nystroem, Patches, map_classes
-from mergesvm.features.drawn import State
-from mergesvm.features.naming import drawn_classes
+from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Identity, Nystroem, Patches
+from mergesvm.features.random_map import State
+from mergesvm.features.spec import drawn_classes, map_classes
 from reference import assert_same_knowledge, assert_same_scores
 
 ROUNDING = {"float64": 1e-12, "float32": 1e-5}
@@ -152,7 +152,7 @@ def test_rows_in_many_blocks_and_threads_are_mapped_as_in_one(monkeypatch):
         one = changed(features, precision="float64").freeze(digits)
         whole = one.transform(digits)
         with monkeypatch.context() as patch:
-            patch.setattr("mergesvm.features.map.BLOCK_BYTES", 1)
+            patch.setattr("mergesvm.features.base.BLOCK_BYTES", 1)
             assert one.block_rows() == 64
             np.testing.assert_allclose(one.transform(digits), whole, rtol=0, atol=1e-12)
 
@@ -694,8 +694,8 @@ def test_knowledge_that_would_not_fit_is_refused_before_anything_is_learned(monk
     def learned(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr("mergesvm.knowledge.ledger.accumulate", learned)
-    monkeypatch.setattr("mergesvm.knowledge.ledger.memory_limit", lambda: 1.5e9)
+    monkeypatch.setattr("mergesvm.knowledge.learning.accumulator.accumulate", learned)
+    monkeypatch.setattr("mergesvm.knowledge.learning.accumulator.memory_limit", lambda: 1.5e9)
     features = Fourier(10_000).freeze(X)  # of 0.8 GB a matrix
     path, label = samples.parquet(tmp_path, "day", X, Y)
     for use in (
@@ -709,7 +709,7 @@ def test_knowledge_that_would_not_fit_is_refused_before_anything_is_learned(monk
         assert "in the pooled form (per_class=False, --pooled), which takes 0.8 GB" in str(caught.value)
     with pytest.raises(AssertionError):
         ms.learn(X, Y, features=features, per_class=False)
-    monkeypatch.setattr("mergesvm.knowledge.ledger.memory_limit", lambda: 0.5e9)
+    monkeypatch.setattr("mergesvm.knowledge.learning.accumulator.memory_limit", lambda: 0.5e9)
     for per_class in (True, False):
         with pytest.raises(ParameterError, match=r"takes [02]\.[84] GB, .* Learn from fewer features\.$"):
             ms.learn(X, Y, features=features, per_class=per_class)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import mergesvm as ms
 import samples
-from mergesvm.data import Scan
-from mergesvm.data.reader import kind_of, reader_classes
+from mergesvm.data.readers.base import kind_of, reader_classes
+from mergesvm.data.scan import Scan
 
 each_writer = pytest.mark.parametrize("write", samples.WRITERS, ids=lambda writer: writer.__name__)
 
@@ -292,7 +292,7 @@ def test_text_is_cut_anywhere(lines, begin, last, size, compiled, header, tmp_pa
         (folder / name).write_bytes((text if last else text.rstrip("\r\n")).encode())
     columns = ("y", ["a"]) if header else ("f2", ["f0"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mergesvm.data.read_csv.LARGE_BYTES", 0 if compiled else 1 << 60)
+        patch.setattr("mergesvm.data.readers.csv.LARGE_BYTES", 0 if compiled else 1 << 60)
         for scan in (ms.scan(folder / "x.svm"), ms.scan(folder / "x.csv", *columns, header=bool(header))):
             parts = cut(scan, size)
             assert len(parts) > 1 or scan.size < 2 * size or b"\n" not in Path(scan.readers[0].file.path).read_bytes()

@@ -1,1 +1,1 @@
-"""The command line, thin."""
+"""The command line."""

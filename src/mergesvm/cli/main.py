@@ -17,18 +17,18 @@ from rich.markup import escape
 
 import mergesvm
 from mergesvm.cli import options
-from mergesvm.cli.calibrating import calibrate_command
-from mergesvm.cli.demo import run_demo
-from mergesvm.cli.inspecting import inspect_command
-from mergesvm.cli.knowing import learn_command, merge_command, subtract_command
-from mergesvm.cli.planning import plan_command
-from mergesvm.cli.predicting import evaluate_command, predict_command
-from mergesvm.cli.reporting import report_command
-from mergesvm.cli.reproducing import reproduce
-from mergesvm.cli.solving import solve_command
-from mergesvm.cli.streaming import stream_command
-from mergesvm.cli.talk import printable
+from mergesvm.cli.commands.calibrate import calibrate_command
+from mergesvm.cli.commands.demo import run_demo
+from mergesvm.cli.commands.inspect import inspect_command
+from mergesvm.cli.commands.knowing import learn_command, merge_command, subtract_command
+from mergesvm.cli.commands.map import plan_command
+from mergesvm.cli.commands.predicting import evaluate_command, predict_command
+from mergesvm.cli.commands.report import report_command
+from mergesvm.cli.commands.solve import solve_command
+from mergesvm.cli.commands.stream import stream_command
+from mergesvm.cli.console import printable
 from mergesvm.errors import MergeSVMError
+from mergesvm.reproduce.democratic import reproduce
 
 FAILED, WRONG, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 

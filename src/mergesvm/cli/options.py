@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mergesvm.data import Scan
 from mergesvm.data.labels import Label, Labels
+from mergesvm.data.scan import Scan
 from mergesvm.errors import ParameterError
 
 debugging = False

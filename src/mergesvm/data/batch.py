@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data.door import as_rows
 from mergesvm.data.labels import Labels, as_labels
-from mergesvm.data.rows import Rows, spans
+from mergesvm.data.rows.base import Rows, spans
+from mergesvm.data.rows.convert import as_rows
 from mergesvm.errors import DataError
 
 

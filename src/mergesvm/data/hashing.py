@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mergesvm.data.columns import ColumnRows
 from mergesvm.data.labels import Label, Labels, as_labels
-from mergesvm.data.rows import Rows, spans
-from mergesvm.data.sparse import SparseRows
-from mergesvm.engines import Threads
+from mergesvm.data.rows.base import Rows, spans
+from mergesvm.data.rows.columns import ColumnRows
+from mergesvm.data.rows.sparse import SparseRows
+from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError
 
 BLOCK_VALUES = 1 << 16
@@ -42,7 +42,7 @@ def row_hashes(rows: Rows, engine: Threads | None = None, kernels: ModuleType | 
     so that zero stays zero: columns that are not stored count nothing. ``kernels`` are the compiled kernels, if they
     are loaded.
 
-    >>> from mergesvm.data import as_rows
+    >>> from mergesvm.data.rows.convert import as_rows
     >>> dense, bytes = as_rows([[0.0, 3.0]]), as_rows(np.array([[0, 3]], np.uint8))
     >>> bool(row_hashes(dense) == row_hashes(bytes) == row_hashes(as_rows(sparse.csr_array([[0.0, 3.0]]))))
     True

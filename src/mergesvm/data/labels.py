@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data.rows import spans
-from mergesvm.engines import Threads
+from mergesvm.data.rows.base import spans
+from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError
 
 Label = str | int | float | bool

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from mergesvm.data.dealing import dealt_out
 from mergesvm.data.labels import Label
+from mergesvm.data.partitioning import dealt_out
 from mergesvm.data.paths import File, Paths, find_files
 from mergesvm.data.prefetch import prefetched
-from mergesvm.data.reader import Layout, Reader, Slice, Terms, reader_for
+from mergesvm.data.readers.base import Layout, Reader, ReadOptions, Slice, reader_for
 from mergesvm.data.schema import ordered_words
 from mergesvm.errors import DataError, ParameterError
 
@@ -122,7 +122,7 @@ def terms_of(
     zero_based: bool = False,
     keep: Iterable[str] = (),
     like: Any = None,
-) -> tuple[Terms, Layout | None]:
+) -> tuple[ReadOptions, Layout | None]:
     """What is asked of rows, checked; and the features of an earlier piece that they are to have. See :func:`scan`."""
     _check("unknown", unknown, ("error", "zero"))
     _check("missing", missing, ("error", "drop"))
@@ -136,7 +136,7 @@ def terms_of(
     declared = categories if isinstance(categories, str) else _declared(categories or {})
     if expected is not None and expected.names is not None:
         _check_alike(expected, features, declared)
-    terms = Terms(
+    terms = ReadOptions(
         label,
         None if features is None else tuple(features),
         weight,
@@ -183,7 +183,7 @@ def _check_alike(layout: Layout, features: Iterable[str] | None, declared: Mappi
         raise ParameterError("categories are other than those that like has. Leave categories out.")
 
 
-def _open(files: list[File], terms: Terms, kind: str | None) -> list[Reader]:
+def _open(files: list[File], terms: ReadOptions, kind: str | None) -> list[Reader]:
     kinds = [reader_for(file, kind) for file in files]
     labels: list[Any] = [terms.label] * len(files)
     if all(reader.paired for reader in kinds):

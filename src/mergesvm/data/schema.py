@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mergesvm.data.columns import ColumnRows
 from mergesvm.data.labels import Label
+from mergesvm.data.rows.columns import ColumnRows
 from mergesvm.errors import DataError, ParameterError
 
 Categories = tuple[tuple[str, tuple[Label, ...]], ...]

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from mergesvm.engines.base import Done, Engine, Units, naming
 from mergesvm.engines.cores import cores
-from mergesvm.engines.engine import Done, Engine, Units, naming
-from mergesvm.engines.joining import Join
+from mergesvm.engines.reduce import Join
 from mergesvm.errors import ParameterError
 
 Result = TypeVar("Result")
@@ -45,7 +45,7 @@ class Threads(Engine):
 
     Examples
     --------
-    >>> from mergesvm.engines import Threads
+    >>> from mergesvm.engines.threads import Threads
     >>> Threads(2).map(lambda x: x * x, [1, 2, 3])
     [1, 4, 9]
     """

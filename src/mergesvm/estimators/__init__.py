@@ -1,9 +1,1 @@
-"""The scikit-learn faces, thin: they check, call learn and solve, and keep the result."""
-
-from mergesvm.estimators.merge_svc import MergeSVC
-from mergesvm.estimators.merge_svc_cv import MergeSVCCV
-from mergesvm.estimators.parallel_kernel_svc import ParallelKernelSVC
-from mergesvm.estimators.pegasos_svc import PegasosSVC
-from mergesvm.estimators.recursive_svc import RecursiveSVC
-
-__all__ = ["MergeSVC", "MergeSVCCV", "ParallelKernelSVC", "PegasosSVC", "RecursiveSVC"]
+"""The scikit-learn estimators. They validate, call the methods, and keep the result."""

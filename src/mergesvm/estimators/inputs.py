@@ -12,10 +12,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mergesvm.data import Rows, as_rows
-from mergesvm.engines.choosing import placed
-from mergesvm.features import FeatureMap, as_map
-from mergesvm.knowledge.learn import agreed
+from mergesvm.data.rows.base import Rows
+from mergesvm.data.rows.convert import as_rows
+from mergesvm.engines.registry import placed
+from mergesvm.features.base import FeatureMap
+from mergesvm.features.spec import as_map
+from mergesvm.knowledge.learning.learn import agreed
 
 INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 

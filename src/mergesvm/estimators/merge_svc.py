@@ -11,18 +11,21 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.labels import Label
-from mergesvm.engines.engine import Engine
+from mergesvm.engines.base import Engine
 from mergesvm.errors import FormError, ParameterError
-from mergesvm.estimators.face import Face
+from mergesvm.estimators.base import BaseClassifier
 from mergesvm.estimators.inputs import frozen_map_of, input_kept_on_failure, map_of, rows_to_learn
-from mergesvm.features import FeatureMap
-from mergesvm.knowledge import Knowledge, learn
-from mergesvm.models import LinearModel, PairwiseModel, check_terms, solve
+from mergesvm.features.base import FeatureMap
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.learning.learn import learn
+from mergesvm.methods.proximal.solve import check_terms, solve
+from mergesvm.models.linear import LinearModel
+from mergesvm.models.pairwise import PairwiseModel
 
 SOLVE_PARAMETERS = ("C", "class_weight", "multiclass", "standardize", "penalize_intercept", "ties")
 
 
-class MergeSVC(Face):
+class MergeSVC(BaseClassifier):
     """A weighted proximal support vector machine that merges, forgets, and is solved again without data.
 
     Parameters

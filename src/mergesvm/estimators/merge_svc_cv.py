@@ -10,21 +10,26 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from mergesvm.data import Labels, Rows, label_array
-from mergesvm.engines.choosing import placed
-from mergesvm.engines.engine import Engine
+from mergesvm.analysis.grid import Grid
+from mergesvm.analysis.scoring import scorings_of
+from mergesvm.analysis.validation import Validation, validate
+from mergesvm.data.labels import Labels, label_array
+from mergesvm.data.rows.base import Rows
+from mergesvm.engines.base import Engine
+from mergesvm.engines.registry import placed
 from mergesvm.errors import ParameterError
-from mergesvm.estimators.face import Face
+from mergesvm.estimators.base import BaseClassifier
 from mergesvm.estimators.inputs import frozen_map_of, input_kept_on_failure, map_of, rows_to_learn
-from mergesvm.features import FeatureMap
-from mergesvm.knowledge import Folds, Knowledge, learn
-from mergesvm.models import LinearModel, PairwiseModel, Validation, validate
+from mergesvm.features.base import FeatureMap
+from mergesvm.knowledge.folds import Folds
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.learning.learn import learn
 from mergesvm.models.calibration import check_method
-from mergesvm.models.grid import Grid
-from mergesvm.models.scoring import scorings_of
+from mergesvm.models.linear import LinearModel
+from mergesvm.models.pairwise import PairwiseModel
 
 
-class MergeSVCCV(Face):
+class MergeSVCCV(BaseClassifier):
     """A :class:`MergeSVC` whose terms are chosen by cross-validation: one pass over the rows, and one more to measure.
 
     The sums of each fold are kept; what is learned without a fold is their total less that fold. So every candidate of

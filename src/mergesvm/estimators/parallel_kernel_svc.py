@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mergesvm.data import Batch
-from mergesvm.engines.choosing import placed
-from mergesvm.engines.engine import Engine
+from mergesvm.data.batch import Batch
+from mergesvm.engines.base import Engine
+from mergesvm.engines.registry import placed
 from mergesvm.errors import DataError, EngineError, ParameterError
 from mergesvm.estimators.inputs import input_kept_on_failure, rows_to_learn, rows_to_predict
+from mergesvm.methods.kernel.exchange import Exchange
+from mergesvm.methods.kernel.options import METHODS, KernelOptions
+from mergesvm.methods.kernel.training import Collection, KernelTraining, check_rows
 from mergesvm.models.kernel import KernelModel
-from mergesvm.models.kernel_training import Collection, KernelTraining, check_rows
-from mergesvm.models.votes import TIE_RULES
-from mergesvm.solvers.exchange import Exchange
-from mergesvm.solvers.kernel import KERNELS, Kernel
-from mergesvm.solvers.kernel_terms import METHODS, Terms
-from mergesvm.solvers.weighting import check_scheme
+from mergesvm.models.kernel_function import KERNELS, Kernel
+from mergesvm.multiclass.class_weights import check_scheme
+from mergesvm.multiclass.votes import TIE_RULES
 
 EVERY = 2.0
 """Seconds between two lines about how far training is."""
@@ -337,7 +337,7 @@ class ParallelKernelSVC(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._trained.exchange
 
-    def _terms(self) -> Terms:
+    def _terms(self) -> KernelOptions:
         if callable(self.kernel):
             kernel = Kernel("callable", function=self.kernel)
         else:
@@ -378,7 +378,7 @@ class ParallelKernelSVC(ClassifierMixin, BaseEstimator):
                 f"max_support_vectors is for the method 'active-set', and not for {self.method!r}, which solves the "
                 f"problem to its end."
             )
-        return Terms(
+        return KernelOptions(
             kernel,
             float(self.C),
             self.class_weight,

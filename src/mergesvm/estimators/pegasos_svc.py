@@ -10,20 +10,22 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mergesvm.data import Batch
-from mergesvm.engines.choosing import placed
-from mergesvm.engines.engine import Engine
+from mergesvm.data.batch import Batch
+from mergesvm.engines.base import Engine
+from mergesvm.engines.registry import placed
 from mergesvm.errors import FormError, ParameterError
-from mergesvm.estimators.face import Face
+from mergesvm.estimators.base import BaseClassifier
 from mergesvm.estimators.inputs import frozen_map_of, input_kept_on_failure, map_of, rows_to_learn
-from mergesvm.features import FeatureMap
-from mergesvm.models import LinearModel, PairwiseModel, Planes
-from mergesvm.models.pegasos import Pegasos, check_same_rows, train_pegasos
-from mergesvm.models.pegasos_terms import PegasosTerms
-from mergesvm.solvers.schedule import LEAST, MOST, Schedule
+from mergesvm.features.base import FeatureMap
+from mergesvm.methods.pegasos.options import PegasosOptions
+from mergesvm.methods.pegasos.schedule import LEAST, MOST, Schedule
+from mergesvm.methods.pegasos.training import Pegasos, check_same_rows, train_pegasos
+from mergesvm.models.hyperplanes import Hyperplanes
+from mergesvm.models.linear import LinearModel
+from mergesvm.models.pairwise import PairwiseModel
 
 
-class PegasosSVC(Face):
+class PegasosSVC(BaseClassifier):
     """Linear support vector machines of the hinge loss, by Pegasos: one for each pair of classes, decided by vote.
 
     Each problem minimises lambda/2 w.w + mean of omega max(0, 1 - y w.x) by ``n_iter`` steps, each along the
@@ -228,7 +230,7 @@ class PegasosSVC(Face):
         check_is_fitted(self)
         return self._learned.steps
 
-    def _terms(self) -> PegasosTerms:
+    def _terms(self) -> PegasosOptions:
         if self.alpha is not None and not (isinstance(self.alpha, Real) and LEAST <= self.alpha <= MOST):
             raise ParameterError(f"alpha has to be a number from {LEAST:g} to {MOST:g}, not {self.alpha!r}.")
         schedule = Schedule(
@@ -240,7 +242,7 @@ class PegasosSVC(Face):
             self.fit_intercept,
             self.intercept_scaling,
         )
-        return PegasosTerms(schedule, self.multiclass, self.class_weight, self.ties, self.precision)
+        return PegasosOptions(schedule, self.multiclass, self.class_weight, self.ties, self.precision)
 
     def _seed(self) -> int:
         seed = self.random_state
@@ -258,8 +260,8 @@ WHY = (
 )
 
 
-def _planes(initial: Any) -> Planes:
-    model = initial if isinstance(initial, Planes) else getattr(initial, "model_", None)
-    if not isinstance(model, Planes):
+def _planes(initial: Any) -> Hyperplanes:
+    model = initial if isinstance(initial, Hyperplanes) else getattr(initial, "model_", None)
+    if not isinstance(model, Hyperplanes):
         raise TypeError(f"initial has to be a fitted MergeSVC, or a model, not {type(initial).__name__}.")
     return model

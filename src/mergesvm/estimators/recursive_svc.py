@@ -9,21 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mergesvm.data import Batch, Layout, Scan
+from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label
+from mergesvm.data.readers.base import Layout
+from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
-from mergesvm.estimators.face import Face
+from mergesvm.estimators.base import BaseClassifier
 from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_learn
-from mergesvm.features import FeatureMap, Identity
-from mergesvm.knowledge import Knowledge, Signature
-from mergesvm.models import LinearModel
-from mergesvm.models.checks import Check
-from mergesvm.models.live import LiveModel
-from mergesvm.models.live_terms import LiveTerms
-from mergesvm.solvers.weighting import given_weights
+from mergesvm.features.base import FeatureMap
+from mergesvm.features.maps.identity import Identity
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.signature import Signature
+from mergesvm.methods.recursive.checks import Check
+from mergesvm.methods.recursive.live import LiveModel
+from mergesvm.methods.recursive.options import RecursiveOptions
+from mergesvm.models.linear import LinearModel
+from mergesvm.multiclass.class_weights import given_weights
 
 
-class RecursiveSVC(Face):
+class RecursiveSVC(BaseClassifier):
     """A proximal support vector machine that follows a stream: its coefficients are exact after every row.
 
     It keeps the inverse of the system and the coefficients, and changes both by the matrix inversion lemma: one row
@@ -270,8 +274,8 @@ class RecursiveSVC(Face):
         check_is_fitted(self)
         return self.live_.model(probabilities=False)
 
-    def _terms(self, class_weight: Any) -> LiveTerms:
-        return LiveTerms(
+    def _terms(self, class_weight: Any) -> RecursiveOptions:
+        return RecursiveOptions(
             self.C,
             class_weight,
             bool(self.penalize_intercept),

@@ -1,17 +1,19 @@
-"""What a row becomes before it is remembered. A map is frozen, and its fingerprint is part of every signature."""
+"""Feature maps: what a row becomes before it is summed. A frozen map has a fingerprint that is part of the signature."""
 
-from mergesvm.features.chain import Chain
-from mergesvm.features.components import Components
-from mergesvm.features.file import load
-from mergesvm.features.fourier import Fourier
-from mergesvm.features.hidden_layer import HiddenLayer
-from mergesvm.features.identity import Identity
-from mergesvm.features.map import FeatureMap
-from mergesvm.features.mapped import MappedRows
-from mergesvm.features.naming import as_map, is_map_name, map_classes
-from mergesvm.features.nystroem import Nystroem
-from mergesvm.features.patches import Patches
-from mergesvm.features.wrapped import Wrapped
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mergesvm.features.base import FeatureMap
+    from mergesvm.features.format import load
+    from mergesvm.features.maps.chain import Chain
+    from mergesvm.features.maps.components import Components
+    from mergesvm.features.maps.fourier import Fourier
+    from mergesvm.features.maps.hidden_layer import HiddenLayer
+    from mergesvm.features.maps.identity import Identity
+    from mergesvm.features.maps.nystroem import Nystroem
+    from mergesvm.features.maps.patches import Patches
+    from mergesvm.features.maps.wrapped import Wrapped
 
 __all__ = [
     "Chain",
@@ -20,12 +22,31 @@ __all__ = [
     "Fourier",
     "HiddenLayer",
     "Identity",
-    "MappedRows",
     "Nystroem",
     "Patches",
     "Wrapped",
-    "as_map",
-    "is_map_name",
     "load",
-    "map_classes",
 ]
+
+_MODULES = {
+    "Chain": "maps.chain",
+    "Components": "maps.components",
+    "FeatureMap": "base",
+    "Fourier": "maps.fourier",
+    "HiddenLayer": "maps.hidden_layer",
+    "Identity": "maps.identity",
+    "Nystroem": "maps.nystroem",
+    "Patches": "maps.patches",
+    "Wrapped": "maps.wrapped",
+    "load": "format",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,16 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data import Rows, spans
-from mergesvm.data.rows import BLOCK_BYTES
-from mergesvm.features.map import FeatureMap
+from mergesvm.data.rows.base import BLOCK_BYTES, Rows, spans
+from mergesvm.features.base import FeatureMap
 
 
 class MappedRows(Rows):
     """Rows of features, mapped when a block of them is read.
 
-    >>> from mergesvm.data import as_rows
-    >>> from mergesvm.features import Fourier
+    >>> from mergesvm.data.rows.convert import as_rows
+    >>> from mergesvm.features.maps.fourier import Fourier
     >>> X = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]
     >>> MappedRows(as_rows(X), Fourier(5).freeze(X)).block(1, 3).shape
     (2, 5)

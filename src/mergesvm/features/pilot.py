@@ -10,9 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data import Labels, Layout, Rows, Scan, Slice, SparseRows, as_rows
+from mergesvm.data.labels import Labels
+from mergesvm.data.readers.base import Layout, Slice
+from mergesvm.data.rows.base import Rows
+from mergesvm.data.rows.convert import as_rows
+from mergesvm.data.rows.sparse import SparseRows
+from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError
-from mergesvm.features.projection import dense
+from mergesvm.features.ops.projection import dense
 
 PILOT_ROWS = 4096
 

@@ -19,13 +19,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from mergesvm.errors import (
-    DamagedFileError,
-    ForeignFileError,
-    MissingFileError,
-    NewerFormatError,
-    WrongKindError,
-)
+from mergesvm.errors import DamagedFileError, ForeignFileError, MissingFileError, NewerFormatError, WrongKindError
 from mergesvm.files.atomic import replacing
 from mergesvm.files.header import Header
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data import Batch, SparseRows
+from mergesvm.data.batch import Batch
+from mergesvm.data.rows.sparse import SparseRows
 from mergesvm.errors import ParameterError
 
 PILOT_ROWS = 256
@@ -31,7 +32,7 @@ def choose_anchor(batch: Batch, preferred: NDArray[np.float64] | None = None) ->
     left. About a point inside the data nothing cancels. Sparse rows are summed about zero.
 
     >>> import numpy as np
-    >>> from mergesvm.data import Batch
+    >>> from mergesvm.data.batch import Batch
     >>> choose_anchor(Batch.of([[0.1, 1e6 + 1], [-0.3, 1e6 - 1]], ["a", "b"])).tolist()
     [0.0, 1000000.0]
     """

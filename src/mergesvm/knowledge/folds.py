@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data import Layout
 from mergesvm.data.labels import Label
+from mergesvm.data.readers.base import Layout
 from mergesvm.errors import FormError, KnowledgeError, ParameterError, SignatureError, SubtractionError
 from mergesvm.knowledge.algebra import merge, reanchor, settled
-from mergesvm.knowledge.folding import Folding
+from mergesvm.knowledge.fold_assignment import FoldAssignment
 from mergesvm.knowledge.knowledge import Knowledge, counted
-from mergesvm.knowledge.parts import only, several
 from mergesvm.knowledge.provenance import Provenance, without
+from mergesvm.knowledge.select import only, several
 
 MOST_HELD = 0.9
 """A class of which a fold has more than this share is not subtracted: one digit would be lost."""
@@ -36,7 +36,7 @@ class Folds:
         One a fold. Any pieces will do, such as days or hospitals, each of which is then held out in turn.
     rest : Knowledge, optional
         Of rows that are never held out.
-    folding : Folding, optional
+    folding : FoldAssignment, optional
         By what rule rows fell into their folds.
     provenance : tuple of Origin
         The files from which all were learned.
@@ -57,10 +57,10 @@ class Folds:
         self,
         parts: Sequence[Knowledge],
         rest: Knowledge | None = None,
-        folding: Folding | None = None,
+        folding: FoldAssignment | None = None,
         provenance: Provenance | None = None,
     ) -> None:
-        self.folding = Folding(len(parts), "given") if folding is None else folding
+        self.folding = FoldAssignment(len(parts), "given") if folding is None else folding
         pieces = [*parts] if rest is None else [*parts, rest]
         strangers = [piece for piece in pieces if not isinstance(piece, Knowledge)]
         if strangers:
@@ -80,7 +80,7 @@ class Folds:
         self.provenance = origins if provenance is None else provenance
 
     @classmethod
-    def of_cells(cls, cells: Knowledge, folding: Folding, anchors: NDArray[np.float64] | None = None) -> Folds:
+    def of_cells(cls, cells: Knowledge, folding: FoldAssignment, anchors: NDArray[np.float64] | None = None) -> Folds:
         """Folds from knowledge in which each class of each fold is a class of its own.
 
         Each fold may have an anchor of its own, the last one for rows that are never held out.
@@ -234,14 +234,14 @@ class Folds:
         ...     ms.Folds.load(pathlib.Path(folder, "day.knowledge"))
         Folds of 1, 2 rows: Knowledge of 3 rows x 1 feature in 2 classes: a 2, b 1
         """
-        from mergesvm.knowledge.folds_file import save_folds
+        from mergesvm.knowledge.folds_format import save_folds
 
         save_folds(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Folds:
         """Read from a file; everything is checked before anything is used."""
-        from mergesvm.knowledge.folds_file import load_folds
+        from mergesvm.knowledge.folds_format import load_folds
 
         return load_folds(path)
 

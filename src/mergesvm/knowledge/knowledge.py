@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data import Layout
 from mergesvm.data.labels import Label, label_array
-from mergesvm.features import Components, FeatureMap
+from mergesvm.data.readers.base import Layout
+from mergesvm.features.base import FeatureMap
+from mergesvm.features.maps.components import Components
 from mergesvm.knowledge.algebra import merge, reanchor, subtract
 from mergesvm.knowledge.anchor import as_point
-from mergesvm.knowledge.file import load_knowledge, save_knowledge
-from mergesvm.knowledge.parts import join, only, select
+from mergesvm.knowledge.format import load_knowledge, save_knowledge
 from mergesvm.knowledge.pca import principal_components
+from mergesvm.knowledge.select import join, only, select
 from mergesvm.knowledge.signature import Signature
 from mergesvm.knowledge.sums import Sums
 

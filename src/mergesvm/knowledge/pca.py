@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.errors import FormError, IndefiniteError, KnowledgeError
-from mergesvm.features import Components
-from mergesvm.features.axes import Axes
+from mergesvm.features.maps.components import Components
+from mergesvm.features.ops.axes import Axes
 from mergesvm.knowledge.sums import ROUNDING, Sums
 
 

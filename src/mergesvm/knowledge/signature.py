@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mergesvm.data.labels import Label
-from mergesvm.data.reader import Layout
+from mergesvm.data.readers.base import Layout
 from mergesvm.data.schema import Categories
 from mergesvm.errors import SignatureError
-from mergesvm.features import FeatureMap, Identity
+from mergesvm.features.base import FeatureMap
+from mergesvm.features.maps.identity import Identity
 
 ClassWeights = tuple[tuple[Label, float], ...]
 

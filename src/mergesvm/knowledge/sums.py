@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
+from mergesvm.knowledge.gram.triangles import packed, unpacked
 from mergesvm.knowledge.provenance import Provenance
 from mergesvm.knowledge.signature import Signature
-from mergesvm.knowledge.triangles import packed, unpacked
 
 ROUNDING = {"float64": 2.0**-42, "float32": 2.0**-20}
 """What share of a sum of squares rounding may have touched, by the precision of the products."""

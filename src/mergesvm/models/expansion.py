@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mergesvm.data import Rows, spans
-from mergesvm.engines import Threads
-from mergesvm.solvers.kernel import Kernel, Lifted
+from mergesvm.data.rows.base import Rows, spans
+from mergesvm.engines.threads import Threads
+from mergesvm.models.kernel_function import Kernel, Lifted
 
 BLOCK_VALUES = 1 << 20
 """Kernel values are computed so many at a time."""
@@ -42,7 +42,7 @@ class Expansion:
     --------
     >>> vectors = np.array([[0.0], [2.0]])
     >>> expansion = Expansion(Kernel("linear"), vectors, np.array([1, 1]), np.array([[-0.5, 0.5]]), np.array([-1.0]))
-    >>> from mergesvm.data import as_rows
+    >>> from mergesvm.data.rows.convert import as_rows
     >>> expansion.scores(as_rows([[0.0], [1.0], [2.0]])).ravel()
     array([-1.,  0.,  1.])
     """

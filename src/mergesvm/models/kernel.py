@@ -12,10 +12,10 @@ from scipy.special import expit
 
 from mergesvm.errors import FormError
 from mergesvm.knowledge.knowledge import counted
-from mergesvm.models.ballot import Ballot
+from mergesvm.models.base import Domain, Model, check_scores
 from mergesvm.models.expansion import Expansion
-from mergesvm.models.model import Domain, Model, check_scores
-from mergesvm.solvers import SideMoments
+from mergesvm.models.score_moments import SideMoments
+from mergesvm.multiclass.voting import Voting
 
 
 class KernelModel(Model):
@@ -48,7 +48,7 @@ class KernelModel(Model):
         super().__init__(domain)
         self.expansion, self.ties, self.solver_ = expansion, ties, solver
         self._moments = moments
-        self._ballot = Ballot(len(domain.labels), ties, moments)
+        self._ballot = Voting(len(domain.labels), ties, moments)
         self.pairs_ = list(combinations(domain.labels, 2))
         self.support_vectors_, self.n_support_ = expansion.vectors, expansion.counts
         self.dual_coef_, self.intercept_ = expansion.coefs, expansion.intercepts

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from mergesvm.errors import FormError, ParameterError
-from mergesvm.models.model import Domain
-from mergesvm.models.planes import Planes
-from mergesvm.solvers import ClassMoments, SideMoments, Solution
+from mergesvm.methods.proximal.closed_form import Solution
+from mergesvm.models.base import Domain
+from mergesvm.models.hyperplanes import Hyperplanes
+from mergesvm.models.score_moments import ClassMoments, SideMoments
 
 
-class LinearModel(Planes):
+class LinearModel(Hyperplanes):
     """One-vs-rest: the class with the highest score; for two classes the sign of the one score.
 
     Examples

@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data import as_rows, spans
-from mergesvm.models.ballot import Ballot
-from mergesvm.models.model import Domain
-from mergesvm.models.planes import Planes
-from mergesvm.solvers import SideMoments, Solution
+from mergesvm.data.rows.base import spans
+from mergesvm.data.rows.convert import as_rows
+from mergesvm.methods.proximal.closed_form import Solution
+from mergesvm.models.base import Domain
+from mergesvm.models.hyperplanes import Hyperplanes
+from mergesvm.models.score_moments import SideMoments
+from mergesvm.multiclass.voting import Voting
 
 BLOCK_SCORES = 1 << 21
 """Votes are counted for so many scores at a time: 47 classes have 1,081 scores a row."""
 
 
-class PairwiseModel(Planes):
+class PairwiseModel(Hyperplanes):
     """One-vs-one: each pair of classes has one vote, and the class with most votes wins.
 
     Row p of ``coef_`` is the plane between the classes ``pairs_[p]``, positive for the second of them.
@@ -39,7 +41,7 @@ class PairwiseModel(Planes):
         super().__init__(domain, solution)
         self._moments = moments
         self.ties = ties
-        self._ballot = Ballot(len(domain.labels), ties, moments)
+        self._ballot = Voting(len(domain.labels), ties, moments)
         self.pairs_ = list(combinations(domain.labels, 2))
 
     def votes(self, X: Any) -> NDArray[np.float64]:

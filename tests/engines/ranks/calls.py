@@ -10,8 +10,8 @@ import numpy as np
 from mpi4py.MPI import COMM_WORLD
 
 from mergesvm.engines import MPI
-from mergesvm.engines.cascade import CHUNK, Tree
-from mergesvm.engines.joining import Addition, Block, Join, Total
+from mergesvm.engines.mpi.cascade import CHUNK, Tree
+from mergesvm.engines.reduce import Addition, Block, Join, Total
 from mergesvm.errors import EngineError, ParameterError
 
 
@@ -276,10 +276,10 @@ def check_traffic_is_what_the_tree_predicts(engine):
 def check_once_is_at_the_rank_that_speaks(engine):
     calls = []
     assert engine.once(lambda: calls.append(1) or engine.rank) == 0
-    assert len(calls) == engine.speaks == (engine.rank == 0)
+    assert len(calls) == engine.is_root == (engine.rank == 0)
     last = engine.rooted_everywhere[-1]
     assert last.once(lambda: engine.rank) == engine.workers - 1
-    assert last.speaks == last.receives == (engine.rank == engine.workers - 1)
+    assert last.is_root == last.receives == (engine.rank == engine.workers - 1)
 
 
 def check_what_fails_at_one_rank_fails_at_all(engine):
@@ -315,6 +315,6 @@ if __name__ == "__main__":
         for name, check in list(globals().items()):
             if name.startswith("check_"):
                 check(engine)
-                if engine.speaks:
+                if engine.is_root:
                     sys.stdout.write(f"{name}\n")
     sys.stdout.write("done\n")

@@ -11,8 +11,8 @@ import numpy as np
 
 import mergesvm as ms
 from mergesvm.engines import MPI
-from mergesvm.knowledge.gathering import Gathering
-from mergesvm.knowledge.harvest import Harvest
+from mergesvm.knowledge.learning.partial_result import PartialResult
+from mergesvm.knowledge.learning.reduction import Reducer
 
 
 def work(task):
@@ -20,12 +20,12 @@ def work(task):
         number.with_suffix(".part").write_text(str(os.getpid()))
         number.with_suffix(".part").rename(number)
         time.sleep(600)
-    return Harvest(ms.learn(np.eye(3), [task, 0, 0]))
+    return PartialResult(ms.learn(np.eye(3), [task, 0, 0]))
 
 
 if __name__ == "__main__":
     number, output = map(Path, sys.argv[1:])
     with MPI() as engine:
-        harvest = engine.merge(work, range(8), Gathering(ms.features.Identity()))
-        if engine.speaks:
+        harvest = engine.merge(work, range(8), Reducer(ms.features.Identity()))
+        if engine.is_root:
             harvest.knowledge.save(output)

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from mergesvm.engines import MPI
-from mergesvm.engines.joining import Addition, Block, Total
+from mergesvm.engines.reduce import Addition, Block, Total
 from mergesvm.errors import DataError
 
 

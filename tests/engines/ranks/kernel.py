@@ -265,7 +265,7 @@ if __name__ == "__main__":
         for name, check in list(globals().items()):
             if name.startswith("check_"):
                 check(engine)
-                if engine.speaks:
+                if engine.is_root:
                     sys.stdout.write(f"{name}\n")
                     sys.stdout.flush()
     sys.stdout.write("done\n")

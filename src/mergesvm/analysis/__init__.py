@@ -1,0 +1,1 @@
+"""Questions answered from knowledge and models."""

@@ -1,0 +1,146 @@
+"""The grid of candidates: all combinations of C, class weights and multi-class scheme, and their planes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.labels import Label
+from mergesvm.engines.threads import Threads
+from mergesvm.errors import ParameterError
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.methods.proximal.closed_form import Solution
+from mergesvm.methods.proximal.eigen_path import solve_path
+from mergesvm.methods.proximal.factor import small_blas
+from mergesvm.methods.proximal.losses import Bundle
+from mergesvm.methods.proximal.path import values_of
+from mergesvm.methods.proximal.solve import SolveOptions, check_terms
+from mergesvm.models.linear import LinearModel
+from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.multiclass.decomposition import Problems
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Candidates: for each setting of class weights and scheme all values of C, in this order.
+
+    Attributes
+    ----------
+    Cs : array of shape (Cs,)
+        Rising.
+    settings : tuple of SolveOptions
+        All but C.
+    """
+
+    Cs: NDArray[np.float64]
+    settings: tuple[SolveOptions, ...]
+
+    @classmethod
+    def of(
+        cls,
+        Cs: Any,
+        class_weights: Any,
+        multiclass: Any,
+        standardize: bool = False,
+        penalize_intercept: bool = True,
+        ties: str = "recount",
+    ) -> Grid:
+        """A grid of everything that is given; one alone is meant as a list of one."""
+        values = np.unique(values_of(Cs))
+        weightings = _several(class_weights, "class_weights")
+        schemes = _several(multiclass, "multiclass")
+        for weighting in weightings:
+            for scheme in schemes:
+                check_terms(values[0], weighting, scheme, ties)
+        fixed = bool(standardize), bool(penalize_intercept), ties
+        settings = (
+            SolveOptions(float(values[0]), weight, scheme, *fixed) for scheme in schemes for weight in weightings
+        )
+        return cls(values, tuple(settings))
+
+    def __len__(self) -> int:
+        return len(self.Cs) * len(self.settings)
+
+    def __getitem__(self, index: int) -> SolveOptions:
+        setting, at = divmod(range(len(self))[index], len(self.Cs))
+        return replace(self.settings[setting], C=float(self.Cs[at]))
+
+    def __iter__(self) -> Iterator[SolveOptions]:
+        return (self[index] for index in range(len(self)))
+
+    def parts(self, count: int) -> Iterator[tuple[list[int], Grid]]:
+        """About so many grids of some candidates each, at most one for each, and their places in this one."""
+        # Candidates of one C share decompositions: only where that is not enough, settings are parted, too.
+        everything = list(range(len(self.settings)))
+        for own in [[each] for each in everything] if count > len(self.Cs) else [everything]:
+            for some in np.array_split(np.arange(len(self.Cs)), min(count, len(self.Cs))):
+                places = [setting * len(self.Cs) + int(at) for setting in own for at in some]
+                yield places, Grid(self.Cs[some], tuple(self.settings[setting] for setting in own))
+
+    def solve(self, knowledge: Knowledge, engine: Threads) -> list[Solved]:
+        """The planes of all candidates, setting by setting."""
+        with small_blas(knowledge.width):
+            sets = [setting.problems(knowledge) for setting in self.settings]
+            fixed = self.settings[0]
+            paths = solve_path(
+                knowledge,
+                sets,
+                self.Cs,
+                standardize=fixed.standardize,
+                penalize_intercept=fixed.penalize_intercept,
+                engine=engine,
+            )
+        solved = zip(self.settings, sets, paths, strict=True)
+        return [Solved(knowledge, setting, self.Cs, problems, path) for setting, problems, path in solved]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The planes of one setting at all values of C."""
+
+    knowledge: Knowledge
+    setting: SolveOptions
+    Cs: NDArray[np.float64]
+    problems: Problems
+    solutions: Sequence[Solution]
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The classes, sorted."""
+        return self.knowledge.labels
+
+    @property
+    def in_pairs(self) -> bool:
+        """Whether each pair of classes has a plane."""
+        return self.setting.in_pairs(len(self.labels))
+
+    def bundle(self) -> Bundle:
+        """All planes: those of the first C, then those of the next."""
+        coefs = np.concatenate([solution.coefs for solution in self.solutions])
+        offsets = np.concatenate([solution.offsets for solution in self.solutions])
+        return Bundle(coefs, offsets, self.knowledge.anchor)
+
+    def signs(self, labels: tuple[Label, ...]) -> NDArray[np.int8]:
+        """The side that each of these classes takes in each plane of the bundle, (planes, labels); 0 for a stranger."""
+        table = np.zeros((len(self.problems), len(labels)), dtype=np.int8)
+        for column, label in enumerate(labels):
+            if label in self.labels:
+                table[:, column] = self.problems.signs[:, self.labels.index(label)]
+        return np.tile(table, (len(self.Cs), 1))
+
+    def models(self) -> Iterator[LinearModel | PairwiseModel]:
+        """The models at all values of C."""
+        for C, solution in zip(self.Cs, self.solutions, strict=True):
+            yield replace(self.setting, C=float(C)).model(self.knowledge, self.problems, solution)
+
+
+def _several(given: Any, name: str) -> list[Any]:
+    """What is given as a list, without doubles; one alone is meant as a list of one."""
+    items = [given] if given is None or isinstance(given, (str, Mapping)) else list(given)
+    if not items:
+        raise ParameterError(f"{name} is empty: give at least one.")
+    return [item for at, item in enumerate(items) if item not in items[:at]]

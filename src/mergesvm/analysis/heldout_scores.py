@@ -1,0 +1,74 @@
+"""Rows kept back, as a model scores them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.batch import Batch
+from mergesvm.data.labels import Label
+from mergesvm.data.scan import Scan
+from mergesvm.errors import DataError, FormError, ParameterError
+from mergesvm.knowledge.learning.local import Progress, batch_of
+
+if TYPE_CHECKING:
+    from mergesvm.models.base import Model
+
+Numbers = NDArray[np.float64]
+
+
+def kept_back_scores(
+    model: Model, X: Any, y: Any = None, sample_weight: Any = None, progress: Progress | None = None
+) -> tuple[Numbers, NDArray[np.intp], Numbers]:
+    """Decisions (rows, columns), the places of the true classes, and the weights, of all rows of positive weight.
+
+    >>> import mergesvm as ms
+    >>> model = ms.solve(ms.learn([[0.0], [1.0]], ["a", "b"]))
+    >>> scores, codes, weights = kept_back_scores(model, [[0.0], [1.0], [2.0]], ["a", "b", "a"], [1, 2, 0])
+    >>> scores.shape, codes, weights
+    ((2, 1), array([0, 1]), array([1., 2.]))
+    """
+    if len(model.labels) < 2:
+        raise FormError(f"{model!r} has nothing to calibrate: its one class is certain.")
+    scores, codes, weights = [], [], []
+    for batch in _batches(X, y, sample_weight, progress):
+        counted = np.flatnonzero(batch.labels.codes >= 0)
+        found = model.decision_function(batch.rows)
+        scores.append(found.reshape(len(found), -1)[counted])
+        codes.append(_places(batch, model.labels)[batch.labels.codes[counted]])
+        weights.append(np.ones(len(counted)) if batch.weights is None else batch.weights[counted])
+    if not sum(map(len, codes)):
+        raise DataError("There are no rows to calibrate on, or none of positive weight.")
+    places = np.concatenate(codes)
+    missing = [label for place, label in enumerate(model.labels) if not (places == place).any()]
+    if missing:
+        raise DataError(f"There is no row of class {missing[0]!r} to calibrate on. Keep back rows of every class.")
+    return np.concatenate(scores), places, np.concatenate(weights)
+
+
+def _batches(X: Any, y: Any, sample_weight: Any, progress: Progress | None) -> Iterator[Batch]:
+    if not isinstance(X, Scan):
+        yield Batch.of(X, y, sample_weight)
+        return
+    if y is not None or sample_weight is not None:
+        raise ParameterError("A scan has labels and weights of its own: leave y and sample_weight out.")
+    for part in X:
+        if part.rows.n_rows:
+            yield batch_of(part)
+        if progress is not None:
+            progress(X)
+
+
+def _places(batch: Batch, labels: tuple[Label, ...]) -> NDArray[np.intp]:
+    known = {label: place for place, label in enumerate(labels)}
+    strangers = [label for label in batch.labels.classes if label not in known]
+    if strangers:
+        shown = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
+        raise DataError(
+            f"{batch.rows.source} has rows of class {strangers[0]!r}, which the model does not know: its classes are "
+            f"{shown}. Leave such rows out, or learn them first."
+        )
+    return np.array([known[label] for label in batch.labels.classes], np.intp)

@@ -1,0 +1,247 @@
+"""Which features matter, from the sums alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.analysis.elimination import Backward, walk_back
+from mergesvm.errors import KnowledgeError, ParameterError
+from mergesvm.knowledge.folds import Folds
+from mergesvm.knowledge.knowledge import Knowledge, counted
+from mergesvm.knowledge.signature import Signature
+from mergesvm.methods.proximal.definiteness import check_sound
+from mergesvm.methods.proximal.factor import small_blas
+from mergesvm.methods.proximal.rounding import CancellationGuard
+from mergesvm.methods.proximal.solve import SolveOptions, check_terms, solvable
+from mergesvm.models.hyperplanes import Hyperplanes
+
+Numbers = NDArray[np.float64]
+
+ALIKE = 1e-12
+"""Losses that differ by less than this share differ by rounding."""
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """What it costs to do without features, the least important first; step 0 is with all of them.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of all features.
+    order : array of int, shape (steps,)
+        Their positions, in the order in which they left.
+    objective : array of shape (steps + 1,)
+        1/2 (|w|^2 + b^2) + C/2 sum_i omega_i (1 - y_i (w.x_i + b))^2, summed over the binary problems.
+    loss : array of shape (steps + 1,)
+        The mean of (1 - y (w.x + b))^2 over the rows that were learned from, and over the binary problems.
+    held_out_loss : array of shape (steps + 1,), or None
+        The same on rows that were held out, the mean over all pairs of training and held-out rows.
+    """
+
+    names: tuple[str, ...]
+    order: NDArray[np.intp]
+    objective: Numbers
+    loss: Numbers
+    held_out_loss: Numbers | None = None
+
+    @property
+    def best(self) -> int | None:
+        """With how many features the held-out loss is lowest; the fewest, where only rounding tells them apart."""
+        if self.held_out_loss is None:
+            return None
+        lowest = self.held_out_loss.min()
+        return len(self.names) - int(np.flatnonzero(self.held_out_loss <= lowest * (1 + ALIKE))[-1])
+
+    def features(self, n: int) -> NDArray[np.intp]:
+        """The positions of the n features that stayed longest, rising; ``knowledge.select`` takes them."""
+        width = len(self.names)
+        if not width - len(self.order) <= n <= width:
+            raise ParameterError(f"Between {width - len(self.order)} and {width} features can be kept here, not {n}.")
+        return np.setdiff1d(np.arange(width), self.order[: width - n])
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row a step: how many features are left, the name of the one that has just left, and the numbers."""
+        rows: list[dict[str, Any]] = []
+        for step, (objective, loss) in enumerate(zip(self.objective.tolist(), self.loss.tolist(), strict=True)):
+            removed = self.names[self.order[step - 1]] if step else None
+            row = {"features": len(self.names) - step, "removed": removed, "objective": objective, "loss": loss}
+            rows.append(row if self.held_out_loss is None else row | {"held-out loss": float(self.held_out_loss[step])})
+        return rows
+
+    def __repr__(self) -> str:
+        best = "" if self.best is None else f", the lowest held-out loss with {self.best}"
+        return f"Elimination of {len(self.order)} of {counted(len(self.names), 'feature')}{best}"
+
+
+def eliminate(
+    knowledge: Knowledge | Folds,
+    C: float = 1.0,
+    class_weight: Mapping[Any, float] | str | None = None,
+    multiclass: str = "ovr",
+    standardize: bool = False,
+    *,
+    penalize_intercept: bool = True,
+    keep: int = 1,
+    held_out: Sequence[tuple[Knowledge, Knowledge]] | Folds | None = None,
+    max_steps: int | None = None,
+) -> Elimination:
+    """Remove features one by one, always the one without which the objective rises least; no data are needed.
+
+    After each step everything is as if the remaining features had been solved by themselves, at the price of a few
+    solutions for all steps together. Without ``standardize`` the objective, and so the order, depends on the units of
+    the features, because the penalty does.
+
+    Parameters
+    ----------
+    knowledge : Knowledge or Folds
+        Folds are held out in turn.
+    C, class_weight, multiclass, standardize, penalize_intercept
+        As in :func:`~mergesvm.methods.proximal.solve.solve`.
+    keep : int
+        Stop when so many features are left.
+    held_out : sequence of (training, held-out) pairs of Knowledge, or Folds, optional
+        The order is found on ``knowledge`` and applied to each training part, whose loss is then computed on the rows
+        held out. If the order has seen those rows, as with folds, the loss is a little too low where it chose.
+    max_steps : int, optional
+        Stop after so many steps.
+
+    Examples
+    --------
+    >>> import mergesvm as ms
+    >>> from mergesvm.analysis.importance import eliminate
+    >>> from sklearn.datasets import load_iris
+    >>> data = load_iris()
+    >>> folds = ms.learn(data.data, data.target, feature_names=data.feature_names, folds=5)
+    >>> elimination = eliminate(folds, standardize=True)
+    >>> elimination
+    Elimination of 3 of 4 features, the lowest held-out loss with 3
+    >>> [elimination.names[i] for i in elimination.features(2)]
+    ['sepal width (cm)', 'petal width (cm)']
+    """
+    folds = knowledge if isinstance(knowledge, Folds) and held_out is None else held_out
+    knowledge = solvable(knowledge)
+    pairs = _pairs(knowledge, folds)
+    check_terms(C, class_weight, multiclass, "recount")
+    steps = _steps(knowledge.width, keep, max_steps)
+    terms = SolveOptions(float(C), class_weight, multiclass, bool(standardize), bool(penalize_intercept))
+    with small_blas(knowledge.width):
+        order, objective, loss = _judged(terms, knowledge, knowledge, steps)
+        losses = [_judged(terms, train, test, steps, order.tolist())[2] for train, test in pairs]
+    return Elimination(
+        feature_names(knowledge.signature), order, objective, loss, np.mean(losses, axis=0) if losses else None
+    )
+
+
+def _pairs(knowledge: Knowledge, held_out: Any) -> list[tuple[Knowledge, Knowledge]]:
+    """Training and held-out knowledge, each with rows, and on the same terms as the whole."""
+    if held_out is None:
+        return []
+    if isinstance(held_out, Folds):
+        every = [(held_out.train(fold), part) for fold, part in enumerate(held_out)]
+        # A fold may be empty, and then has nothing to say.
+        held_out = [(train, test) for train, test in every if set(train.labels) & set(test.labels)]
+    pairs = list(held_out) if isinstance(held_out, Iterable) else [held_out]
+    if not pairs:
+        raise ParameterError("held_out is empty: give pairs of training and held-out knowledge, or leave it out.")
+    for number, pair in enumerate(pairs):
+        if not isinstance(pair, (tuple, list)) or [isinstance(each, Knowledge) for each in pair] != [True, True]:
+            raise ParameterError(
+                f"held_out has to be pairs of training and held-out knowledge, unlike its item {number}: {pair!r}."
+            )
+        if not set(pair[0].labels) & set(pair[1].labels):
+            raise KnowledgeError(f"Pair {number} of held_out has no class in both its training and its held-out rows.")
+        for each in pair:
+            knowledge.signature.joined(each.signature, "validate", "beside")
+    return [(train, test) for train, test in pairs]
+
+
+def _steps(width: int, keep: Any, max_steps: Any) -> int:
+    if not isinstance(keep, (int, np.integer)) or isinstance(keep, bool) or not 1 <= keep <= width:
+        raise ParameterError(f"keep has to be a number of features from 1 to {width}, not {keep!r}.")
+    if max_steps is None:
+        return width - int(keep)
+    if not isinstance(max_steps, (int, np.integer)) or isinstance(max_steps, bool) or max_steps < 0:
+        raise ParameterError(f"max_steps has to be None or a number that is not negative, not {max_steps!r}.")
+    return min(width - int(keep), int(max_steps))
+
+
+def _judged(
+    terms: SolveOptions, train: Knowledge, test: Knowledge, steps: int, order: list[int] | None = None
+) -> tuple[NDArray[np.intp], Numbers, Numbers]:
+    """The order, the objective, and the mean over the problems of the mean squared loss on other rows, step by step."""
+    check_sound(train)
+    problems = terms.problems(train)
+    known = [label for label in test.labels if label in train.labels]
+    # Rows of classes that the training part has not met say nothing about its features.
+    test = test.only(known) if len(known) < len(test.labels) else test
+    signs = problems.signs[:, [train.labels.index(label) for label in known]]
+    planes = Backward(
+        train, problems, terms.C, standardize=terms.standardize, penalize_intercept=terms.penalize_intercept
+    )
+    trail = walk_back(planes, test, signs, steps, order)
+    counts = np.abs(signs) @ test.counts
+    met = counts > 0
+    return trail.order, trail.objectives, (trail.losses[:, met] / counts[met]).mean(axis=1)
+
+
+@dataclass(frozen=True)
+class Importance:
+    """Coefficients in units in which features can be compared.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the features.
+    coefs : array of shape (problems, features)
+        By how much each score changes when a feature changes by its standard deviation.
+    overall : array of shape (features,)
+        The root of their mean square over the problems.
+    """
+
+    names: tuple[str, ...]
+    coefs: Numbers
+    overall: Numbers
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row a feature, the most important first."""
+        order = np.argsort(-self.overall, kind="stable").tolist()
+        return [{"feature": self.names[at], "importance": float(self.overall[at])} for at in order]
+
+
+def standardized_coefficients(model: Hyperplanes, knowledge: Knowledge | Folds) -> Importance:
+    """The coefficients of a model, w_j times the standard deviation of feature j over all rows of knowledge.
+
+    >>> import mergesvm as ms
+    >>> from mergesvm.analysis.importance import standardized_coefficients
+    >>> k = ms.learn([[0.0, 500.0], [1.0, 400.0], [2.0, 500.0], [3.0, 400.0]], ["low", "low", "high", "high"])
+    >>> standardized_coefficients(ms.solve(k), k).coefs.round(2)
+    array([[-0.67,  0.08]])
+    """
+    if not isinstance(model, Hyperplanes):
+        raise TypeError(f"Only models with coefficients have any to be standardised, not {type(model).__name__}.")
+    knowledge = solvable(knowledge)
+    model.signature.joined(knowledge.signature, "compare", "with")
+    count = knowledge.counts.sum()
+    squares = np.sum([gram.diagonal() for gram in knowledge.grams], axis=0)
+    scatter = squares - knowledge.sums.sum(axis=0) ** 2 / count
+    constant = scatter <= CancellationGuard.of(knowledge).rounding.sum(axis=0)
+    coefs = model.coef_ * np.sqrt(np.where(constant, 0.0, scatter) / count)
+    return Importance(feature_names(knowledge.signature), coefs, np.sqrt((coefs**2).mean(axis=0)))
+
+
+def feature_names(signature: Signature) -> tuple[str, ...]:
+    """Names of features: those of the columns; or their numbers, where columns have no names, or a map mixes them.
+
+    >>> from mergesvm.features.maps.identity import Identity
+    >>> feature_names(Signature(Identity(), 2)), feature_names(Signature(Identity(), 2, ("x", "y")))
+    (('column 0', 'column 1'), ('x', 'y'))
+    """
+    if signature.mapped:
+        return tuple(f"feature {at}" for at in range(signature.width))
+    return signature.names or tuple(f"column {at}" for at in range(signature.width))

@@ -1,0 +1,1 @@
+"""Questions about many pieces of knowledge: influence, leave-one-out, drift."""

@@ -1,0 +1,64 @@
+"""Arrays of numpy, one a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.paths import File
+from mergesvm.data.readers.arrays import ArrayReader, ArrayStream
+from mergesvm.data.readers.npy_header import read_npy_header
+
+
+class NpyReader(ArrayReader):
+    """``.npy``; labels are a column by its number, or another ``.npy`` file."""
+
+    suffixes = (".npy",)
+    paired = True
+    sought = True
+
+    def rows(self) -> AbstractContextManager[ArrayStream]:
+        """The array of the file."""
+        return _opened(self.file)
+
+    def labels(self) -> AbstractContextManager[ArrayStream] | None:
+        """The array of the other file."""
+        return _opened(self.terms.label) if isinstance(self.terms.label, File) else None
+
+
+@contextmanager
+def _opened(file: File) -> Iterator[ArrayStream]:
+    with file.open() as stream:
+        dtype, shape, fortran = read_npy_header(stream)
+        if fortran and len(shape) == 2:
+            yield _ColumnStream(stream, dtype, shape, stream.tell())
+        elif fortran and len(shape) > 2:
+            raise ValueError("an array of more than two dimensions is stored with the last one first")
+        else:
+            yield ArrayStream(stream, dtype, shape)
+
+
+@dataclass(frozen=True)
+class _ColumnStream(ArrayStream):
+    """An array that is stored column by column: of each, the part that is wanted is read."""
+
+    begin: int = 0
+
+    def skip(self, rows: int) -> None:
+        """Nothing: each column is sought when it is read."""
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        size = self.dtype.itemsize
+        rows = np.empty((stop - start, self.width), dtype=self.dtype.newbyteorder("="))
+        for column in range(self.width):
+            self.stream.seek(self.begin + (column * self.shape[0] + start) * size)
+            data = self.stream.read((stop - start) * size)
+            if len(data) < (stop - start) * size:
+                raise EOFError(f"the array ends in column {column}")
+            rows[:, column] = np.frombuffer(data, dtype=self.dtype)
+        return rows

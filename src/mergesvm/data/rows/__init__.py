@@ -1,0 +1,1 @@
+"""Rows in memory: dense, sparse, column-wise and tables, read block by block."""

@@ -1,0 +1,1 @@
+"""The compiled parser of CSV and libsvm text."""

@@ -1,0 +1,122 @@
+"""The compiled parser of plain CSV: no quotation marks, numbers that are numbers. Importing this module loads numba."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, uint64
+
+from mergesvm.data.text_parser.fields import find_ends
+from mergesvm.data.text_parser.lines import NEWLINE
+from mergesvm.data.text_parser.numbers import RETURN
+from mergesvm.data.text_parser.runs import STAGE_LINES, parse_run
+from mergesvm.data.text_parser.simd import STRETCH, WORD_BYTES, byte, put, word
+
+SKIPPED, NUMBER, WORD = range(3)
+
+FINE, UNUSUAL = range(2)
+
+AHEAD = 4096
+"""The ends of so many fields are found at a time; of more, if lines are long."""
+
+_QUOTE = 34
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Parse whole lines into columns; stop at the first that is unusual.
+
+    ``runs`` are the fields of a line, in order: (kind, first, stop) of numbers that go to these rows of ``numbers``, of
+    a word whose first and last byte go to a row of ``words``, or of a field that is skipped. An empty number is
+    missing, and becomes NaN. Returns how many lines were parsed, and whether all of them were.
+    """
+    fields, one = uint64(0), uint64(1)
+    for run in range(len(runs)):
+        fields += uint64(runs[run, 2] - runs[run, 1])
+    room = max(uint64(AHEAD), uint64(4) * fields)
+    # In one piece, which lives as long as its first lines are used by name: numba lets go of an array of which only the
+    # address is used.
+    memory = np.empty((2 + STAGE_LINES, room + uint64(STRETCH)), dtype=np.uint64)
+    ends, breaks, apart = memory[0], memory[1], uint64(memory.strides[0])
+    begin = uint64(text.ctypes.data)
+    at, end, rows = begin, begin + uint64(text.size), 0
+    # Addresses from here on: numba would count the references to arrays for each line.
+    place = uint64(memory.ctypes.data)
+    layout = uint64(runs.ctypes.data), uint64(len(runs))
+    steps = place + uint64(2) * apart, apart, uint64(numbers.strides[0]), uint64(words.strides[0])
+    while at < end:
+        lines = find_ends(at, end, uint64(delimiter), place, room, place + apart)
+        if lines == 0:  # more fields than there is room for, or a text that does not end with a line
+            return rows, UNUSUAL
+        used = uint64(0)
+        for line in range(lines):
+            last = breaks[line]
+            following = ends[last] + one
+            if ends[last] > at and byte(ends[last] - one) == RETURN:
+                ends[last] -= one
+            if last != used or ends[last] != at:  # or else the line is empty
+                here = uint64(numbers.ctypes.data + 8 * rows), uint64(words.ctypes.data + 16 * rows)
+                fine = last + one - used == fields
+                if not fine or not _line(at, (begin, end), place + WORD_BYTES * used, layout, steps, here):
+                    return rows, UNUSUAL
+                rows += 1
+            at, used = following, last + one
+    return rows, FINE
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def _line(at, text, ends, layout, steps, here):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Parse the fields of a line, which begins at an address; returns whether all are usual.
+
+    ``text`` is where the text begins and ends, ``ends`` where it is written where the fields end, ``layout`` where the
+    runs are and how many, ``steps`` the stage, its distance of lines, and those of numbers and of words; ``here`` is
+    where the row is in the first line of these.
+    """
+    stage, apart, step, leap = steps
+    runs, count = layout
+    for _ in range(count):
+        kind, first, stop = word(runs), word(runs + WORD_BYTES), word(runs + uint64(2) * WORD_BYTES)
+        runs += uint64(3) * WORD_BYTES
+        if kind == NUMBER:
+            if not parse_run(at, text, ends, stop - first, stage, apart, here[0] + first * step, step):
+                return False
+        else:
+            if not _plain(at, word(ends)):
+                return False
+            if kind == WORD:
+                put(here[1] + first * leap, at - text[0])
+                put(here[1] + first * leap + WORD_BYTES, word(ends) - text[0])
+        ends += WORD_BYTES * (stop - first)
+        at = word(ends - WORD_BYTES) + uint64(1)
+    return True
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def _plain(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Whether there is neither a quotation mark in a word, nor a return, which ends a line elsewhere."""
+    while at < stop:
+        if byte(at) == _QUOTE or byte(at) == RETURN:
+            return False
+        at += uint64(1)
+    return True
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def count_lines(text):  # type: ignore[no-untyped-def] # pragma: no cover
+    """How many lines end in a text."""
+    count = 0
+    for at in range(text.size):
+        count += text[at] == NEWLINE
+    return count
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def copy_words(text, spans, offsets, out):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The words one behind the other, and where each begins."""
+    at = 0
+    for row in range(len(spans)):
+        offsets[row] = at
+        for place in range(spans[row, 0], spans[row, 1]):
+            out[at] = text[place]
+            at += 1
+    offsets[len(spans)] = at
+    return at

@@ -1,0 +1,103 @@
+"""Numbers that stand side by side in a line of text, compiled. Importing this module loads numba.
+
+Where each ends is known beforehand, so that none has to wait for the one before. The digits of short numbers are laid
+side by side, and made numbers several at a time; all others are left to :func:`mergesvm.data.text_parser.numbers.number`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, uint64
+from numpy.typing import NDArray
+
+from mergesvm.data.text_parser.numbers import MINUS, number
+from mergesvm.data.text_parser.simd import (
+    BEFORE,
+    DIGITS,
+    TOGETHER,
+    WORD_BYTES,
+    behind_point,
+    byte,
+    lay_digits,
+    put,
+    quotients,
+    word,
+)
+
+STAGE_LINES = 4
+"""The upper and the lower digits of numbers, what they are divided by, and the numbers."""
+
+_SHORT = 15
+"""Up to so many digits, all whole numbers are float64 exactly, and so are the powers of ten to divide them by."""
+
+
+def _shapes() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """What is to be done with a number, by its length without a sign, and how many bytes stand behind its point.
+
+    Which bytes are its digits, as :func:`lay_digits` takes it; and the bits of what to divide them by, first for
+    positive and then for negative numbers. These are zero where a number is not short, or has no digits.
+    """
+    lanes = np.zeros((DIGITS + 1, 2 * DIGITS), dtype=np.uint64)
+    divisors = np.zeros((2, DIGITS + 1, 2 * DIGITS))
+    for length in range(DIGITS + 1):
+        for behind in range(DIGITS + 1):
+            pointed = behind < length  # or else the point is that of a number before
+            count = length - pointed
+            taken, wanted = (2**DIGITS - 2 ** (DIGITS - last) for last in (behind, count))
+            lanes[length, behind] = taken | wanted << DIGITS
+            if 0 < count <= _SHORT:
+                power = 10.0 ** (behind * pointed)
+                divisors[:, length, behind] = power, -power
+    return lanes.ravel(), divisors.ravel().view(np.uint64)
+
+
+_LANES, _DIVISORS = _shapes()
+
+_MISSING = uint64(np.array(np.nan).view(np.uint64))
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def parse_run(at, text, ends, count, stage, apart, place, step):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Parse ``count`` numbers, of which the first begins at an address of a text; returns whether all are numbers.
+
+    An empty one is missing, and becomes NaN. ``text`` is where the text begins and ends, ``ends`` where it is written
+    where the numbers end; the lines of the ``stage`` lie ``apart``; and the numbers go to ``place``, each a ``step``
+    behind the one before.
+    """
+    uppers, lowers, divisors, values = stage, stage + apart, stage + uint64(2) * apart, stage + uint64(3) * apart
+    start, odd = at, False
+    near = word(ends) - text[0] < uint64(BEFORE)  # too near to the beginning to look at what lies before
+    for index in range(count):
+        stop = word(ends + WORD_BYTES * index)
+        length = stop - start
+        if length - uint64(1) < uint64(DIGITS) and not near:
+            minus = uint64(byte(start) == MINUS)
+            shape = (length - minus) * uint64(2 * DIGITS) + behind_point(stop)
+            divisor = _DIVISORS[shape + minus * uint64(_LANES.size)]
+            if not lay_digits(stop, _LANES[shape], uppers + WORD_BYTES * index, apart):
+                divisor = uint64(0)
+        else:
+            divisor = uint64(0) if length else _MISSING
+        odd |= divisor == uint64(0)
+        put(divisors + WORD_BYTES * index, divisor)
+        start = stop + uint64(1)
+    for index in range(uint64(0), count, uint64(TOGETHER)):
+        here = WORD_BYTES * index
+        quotients(uppers + here, lowers + here, divisors + here, values + here)
+    for index in range(count):
+        put(place + step * index, word(values + WORD_BYTES * index))
+    return not odd or _parse_odd(at, text, ends, count, divisors, place, step)
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def _parse_odd(at, text, ends, count, divisors, place, step):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Parse those numbers of a run that are not short; returns whether all are numbers."""
+    for index in range(count):
+        stop = word(ends + WORD_BYTES * index)
+        if word(divisors + WORD_BYTES * index) == uint64(0):
+            value, behind, certain = number(at, text[0], text[1])
+            if not certain or behind != stop:
+                return False
+            put(place + step * index, value)
+        at = stop + uint64(1)
+    return True

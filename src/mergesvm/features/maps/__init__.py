@@ -1,0 +1,1 @@
+"""The feature maps, one per module."""

@@ -1,0 +1,113 @@
+"""Any fitted transformer of scikit-learn as a map, within one process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mergesvm.data.readers.base import Layout
+from mergesvm.data.rows.base import Rows
+from mergesvm.errors import FeatureMapError, ParameterError
+from mergesvm.features.base import FeatureMap
+from mergesvm.features.ops.projection import dense
+
+
+@dataclass(frozen=True, eq=False)
+class Wrapped(FeatureMap):
+    """A fitted transformer as a map. It is code, so it is never written to a file, nor read from one.
+
+    Each row has to be transformed by itself, as most transformers do. Do not fit it again afterwards.
+
+    Parameters
+    ----------
+    transformer : object with ``transform`` and ``n_features_in_``
+        Already fitted.
+
+    Examples
+    --------
+    >>> import mergesvm as ms
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.preprocessing import PolynomialFeatures
+    >>> X, y = load_iris(return_X_y=True)
+    >>> square = ms.features.Wrapped(PolynomialFeatures(2, include_bias=False).fit(X))
+    >>> ms.learn(X, y, features=square)
+    Knowledge of 150 rows x 14 features in 3 classes: 0 50, 1 50, 2 50
+    """
+
+    kind: ClassVar[str] = "wrapped"
+
+    transformer: Any
+    _fingerprint: str = field(default="", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.transformer, "transform") or not hasattr(self.transformer, "n_features_in_"):
+            raise ParameterError(
+                f"Only a fitted transformer can be wrapped: {self.transformer!r} has no transform, or no "
+                f"n_features_in_. Call its fit first."
+            )
+        object.__setattr__(self, "_fingerprint", str(joblib.hash(self.transformer)))
+
+    @property
+    def frozen(self) -> bool:
+        """Always: the transformer is fitted."""
+        return True
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The columns with which the transformer was fitted."""
+        names = getattr(self.transformer, "feature_names_in_", None)
+        return Layout(int(self.transformer.n_features_in_), None if names is None else tuple(map(str, names)))
+
+    def _transformed(self, rows: Any) -> Any:
+        if rows.dtype.kind != "f":
+            rows = rows.astype(np.float64)  # squares of whole numbers may not fit into them
+        if self.layout.names is not None and not sparse.issparse(rows):
+            import pandas as pd
+
+            rows = pd.DataFrame(rows, columns=list(self.layout.names), copy=False)
+        mapped = self.transformer.transform(rows)
+        return mapped if sparse.issparse(mapped) else np.asarray(mapped)
+
+    @cached_property
+    def width(self) -> int:
+        """How many features a row becomes."""
+        try:
+            return len(self.transformer.get_feature_names_out())
+        except (AttributeError, ValueError, NotImplementedError):
+            return int(self._transformed(np.zeros((1, self.layout.width))).shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of mapped rows."""
+        return np.dtype(np.float64)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the transformer and all it has learned."""
+        return self._fingerprint
+
+    def check_rows(self, rows: Rows, names: tuple[str, ...] | None = None) -> None:
+        """Raise an error if these are not rows for the transformer, or it is no longer the one that was wrapped."""
+        super().check_rows(rows, names)
+        if joblib.hash(self.transformer) != self._fingerprint:
+            raise FeatureMapError(f"{self.transformer!r} was fitted again after it was wrapped. Wrap it once more.")
+
+    def freeze(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """The map itself."""
+        return self
+
+    def map_block(self, rows: Any, out: NDArray[Any]) -> None:
+        """Transform a block of rows."""
+        try:
+            out[:] = dense(self._transformed(rows))
+        except ValueError:
+            # Most transformers refuse what is not finite, and none says where it is: who asked finds and names it.
+            if np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
+                raise
+            out[:] = np.nan

@@ -1,0 +1,180 @@
+"""Knowledge as a file: docs/file-format.md describes it."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.labels import Label, label_kind
+from mergesvm.data.schema_format import layout_fields, read_layout
+from mergesvm.errors import DataError
+from mergesvm.features.format import map_parts, read_map
+from mergesvm.features.maps.identity import Identity
+from mergesvm.files.container import library_version, read_container, write_container
+from mergesvm.files.content import Content, check_sizes
+from mergesvm.files.header import LARGEST, Header
+from mergesvm.knowledge.gram.triangles import packed, triangle_size, unpacked
+from mergesvm.knowledge.provenance import Origin, Provenance
+from mergesvm.knowledge.signature import Signature
+
+if TYPE_CHECKING:
+    from mergesvm.knowledge.knowledge import Knowledge
+
+KIND = "knowledge"
+
+
+def save_knowledge(knowledge: Knowledge, path: str | os.PathLike[str]) -> None:
+    """Write knowledge to a file, which is replaced as a whole or not at all."""
+    header, arrays = knowledge_parts(knowledge)
+    check_sizes(arrays)
+    write_container(path, KIND, header, arrays)
+
+
+def knowledge_parts(knowledge: Knowledge) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Knowledge as a header of plain values, and arrays."""
+    terms, drawn = signature_parts(knowledge.signature)
+    header = {
+        **terms,
+        "classes": list(knowledge.labels),
+        "precision": knowledge.precision,
+        "provenance": provenance_fields(knowledge.provenance),
+        "library": library_version(),
+    }
+    arrays = {
+        "anchor": knowledge.anchor,
+        "rows": knowledge.rows,
+        "counts": knowledge.counts,
+        "sums": knowledge.sums,
+        "peaks": knowledge.peaks,
+        "grams": packed(knowledge.grams, knowledge.width),
+        **drawn,
+    }
+    return header, arrays
+
+
+def load_knowledge(path: str | os.PathLike[str], kind: type[Knowledge]) -> Knowledge:
+    """Read knowledge from a file; everything is checked before anything is used."""
+    header, arrays = read_container(path, KIND)
+    content = Content(arrays, str(path))
+    signature = read_signature(header, content)
+    labels = read_classes(header, signature.labels)
+    return read_sums(header, content, signature, content.expect("anchor", (signature.width,)), labels, kind)
+
+
+def read_sums(
+    header: Header,
+    content: Content,
+    signature: Signature,
+    anchor: NDArray[np.float64],
+    labels: tuple[Any, ...],
+    kind: type[Knowledge],
+) -> Knowledge:
+    """The sums of these classes, each array checked; no other arrays may be left."""
+    arrays, width, n_classes = content.arrays, signature.width, len(labels)
+    n_grams = n_classes if signature.per_class else min(1, n_classes)
+    content.expect("rows", (n_classes,), "<i8")
+    content.expect("counts", (n_classes,))
+    content.expect("sums", (n_classes, width))
+    content.expect("peaks", (n_grams, width))
+    content.expect("grams", (n_grams, triangle_size(width)))
+    content.done()
+    rows, counts = arrays["rows"], arrays["counts"]
+    if (rows < 1).any() or (counts < 1 / LARGEST).any() or (arrays["peaks"] < 0).any():
+        content.refuse("a count that is not positive")
+    grams = unpacked(arrays["grams"], width)
+    _check_squares(content, grams, signature.per_class)
+    return kind(
+        signature,
+        anchor,
+        labels,
+        rows,
+        counts,
+        arrays["sums"],
+        grams,
+        arrays["peaks"],
+        header.text("precision", "float64", "float32"),
+        read_provenance(header),
+    )
+
+
+def signature_parts(signature: Signature) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """A signature as plain values, and the arrays of its feature map."""
+    features, arrays = map_parts(signature.features)
+    header = {
+        "features": features,
+        **layout_fields(signature.layout),
+        "per_class": signature.per_class,
+        "class_weights": [{"class": label, "weight": weight} for label, weight in signature.class_weights],
+        "labels": signature.labels,
+    }
+    return header, arrays
+
+
+def read_signature(header: Header, content: Content) -> Signature:
+    """A signature from plain values and arrays, each checked."""
+    layout = read_layout(header)
+    weights = tuple((_label(part, "class"), part.number("weight")) for part in header.parts("class_weights"))
+    if not all(weight >= 1 / LARGEST for _, weight in weights) or len({label for label, _ in weights}) < len(weights):
+        header.refuse("has class weights that are not positive, or two for a class")
+    kind = header.take("labels", str, type(None))
+    if kind is not None:
+        header.text("labels", "text", "whole number", "decimal", "boolean")
+    # Files of format 1 know of no map but the identity, and have it as a text.
+    first = header.fields.get("features") == "identity"
+    features = Identity() if first else read_map(header, content)
+    if not isinstance(features, Identity) and features.layout.width != layout.width:
+        header.refuse(f"has a map of {features.layout.width} columns for rows of {layout.width} columns")
+    return Signature(features, layout.width, layout.names, layout.categories, header.truth("per_class"), weights, kind)
+
+
+def read_classes(header: Header, kind: str | None) -> tuple[Label, ...]:
+    """The classes: all of one kind, sorted, none twice."""
+    labels = _labels(header, "classes")
+    if any(label_kind(label) != kind for label in labels):
+        header.refuse(f"has classes that are not all of kind {kind!r}")
+    if any(not one < other for one, other in pairwise(labels)):  # type: ignore[operator]
+        header.refuse("has classes that are not sorted")
+    return labels
+
+
+def provenance_fields(provenance: Provenance) -> list[dict[str, Any]]:
+    """Provenance as plain values."""
+    return [vars(origin) for origin in provenance]
+
+
+def read_provenance(header: Header) -> Provenance:
+    """Provenance from plain values, each checked."""
+    return tuple(
+        Origin(part.text("source"), part.whole("rows"), part.text("when"), part.truth("taken_back"))
+        for part in header.parts("provenance")
+    )
+
+
+def _labels(header: Header, name: str) -> tuple[Label, ...]:
+    return tuple(_label(Header({name: value}, header.source), name) for value in header.take(name, list))
+
+
+def _label(header: Header, name: str) -> Label:
+    value: Label = header.take(name, str, int, float, bool)
+    try:
+        label_kind(value)
+    except DataError as error:
+        header.refuse(f"has no valid label in {name!r}: {error}")
+    return value
+
+
+def _check_squares(content: Content, grams: tuple[NDArray[np.float64], ...], per_class: bool) -> None:
+    """Squares are not negative, and no sum is larger than they allow, v^2 <= n M, but for rounding."""
+    with np.errstate(all="ignore"):  # what overflows is too large
+        means = content.arrays["sums"] ** 2 / content.arrays["counts"][:, None]
+    least = means if per_class else means.sum(axis=0, keepdims=True)
+    for gram, square, peak in zip(grams, least, content.arrays["peaks"], strict=False):
+        # Where something was subtracted, rounding may have gone further, and solving looks closer.
+        square = np.zeros_like(square) if peak.any() else square
+        rounding = 1e-6 * np.maximum(gram.diagonal(), peak).max()
+        if not (gram.diagonal() >= square * (1 - 1e-6) - rounding).all():
+            content.refuse("sums that are not those of any set of rows")

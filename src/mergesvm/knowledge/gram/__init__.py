@@ -1,0 +1,1 @@
+"""Gram matrices and totals of batches, by class."""

@@ -1,0 +1,60 @@
+"""Sums of sparse rows: products of stored values only."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mergesvm.data.batch import Batch
+from mergesvm.data.rows.base import spans
+from mergesvm.data.rows.sparse import SparseRows
+from mergesvm.engines.threads import Threads
+from mergesvm.knowledge.gram.narrow import PART_BYTES, added, mirror
+
+PART_VALUES = 1 << 16
+"""A thread is not worth starting for fewer stored values than this."""
+
+
+def scattered_sums(
+    batch: Batch, groups: NDArray[Any], n_groups: int, engine: Threads, kernels: ModuleType
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    """Sums (groups x width) and Gram matrices of each group of sparse rows about the origin, by the compiled kernel."""
+    rows, unweighted = batch.rows, np.empty(0)
+    assert isinstance(rows, SparseRows)
+    matrix = rows.block(0, rows.n_rows)
+    width = rows.width
+    threads = min(
+        engine.workers, max(1, int(matrix.nnz) // PART_VALUES), max(1, PART_BYTES // (8 * n_groups * width**2))
+    )
+
+    def part(span: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        grams, totals = np.zeros((n_groups, width * width)), np.zeros((n_groups, width))
+        start, stop = span
+        weights = unweighted if batch.weights is None else batch.weights[start:stop]
+        starts = matrix.indptr[start : stop + 1]
+        kernels.scatter_rows(starts, matrix.indices, matrix.data, groups[start:stop], weights, grams, totals)
+        return totals, grams
+
+    parts = engine.map(part, list(spans(rows.n_rows, -(-rows.n_rows // threads))))
+    totals, grams = added(parts)
+    return totals, [mirror(gram.reshape(width, width)) for gram in grams]
+
+
+def multiplied_sums(
+    batch: Batch, groups: NDArray[Any], n_groups: int
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    """The same by scipy's sparse product: slower, but with nothing to load."""
+    rows = batch.rows
+    totals, grams = np.zeros((n_groups, rows.width)), []
+    whole = rows.block(0, rows.n_rows)
+    for group in range(n_groups):
+        members = np.flatnonzero(groups == group)
+        part = whole[members].astype(np.float64)
+        weighted = part if batch.weights is None else sparse.diags_array(batch.weights[members]) @ part
+        totals[group] = np.asarray(weighted.sum(axis=0)).ravel()
+        grams.append((part.T @ weighted).toarray())
+    return totals, grams

@@ -1,0 +1,1 @@
+"""From rows to knowledge, in this process or on an engine."""

@@ -1,0 +1,103 @@
+"""The ledger of one stretch of learning: batches come in, knowledge comes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.batch import Batch
+from mergesvm.data.rows.sparse import SparseRows
+from mergesvm.engines.memory import memory_limit
+from mergesvm.engines.threads import Threads
+from mergesvm.errors import DataError, ParameterError
+from mergesvm.knowledge.gram.dispatch import NARROW, accumulate
+from mergesvm.knowledge.gram.triangles import fill_lower
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.learning.running_sums import RunningSums
+from mergesvm.knowledge.signature import Signature
+
+
+class Accumulator:
+    """Sums about one anchor, to which batches are added in place, so that nothing as large as the sums is copied.
+
+    Parameters
+    ----------
+    signature : Signature
+        The terms on which sums are kept; the kind of the labels is filled in as they come.
+    anchor : array of shape (width,)
+    engine : Threads
+    precision : {"float64", "float32"}
+        Of the products.
+    """
+
+    def __init__(self, signature: Signature, anchor: NDArray[np.float64], engine: Threads, precision: str) -> None:
+        self.signature, self.anchor = signature, anchor
+        self._engine, self._precision = engine, precision
+        self._rounded = self._halved = False
+        self._sums = RunningSums(signature.width, not signature.per_class)
+        self._rows: dict[object, int] = {}
+        self._counts: dict[object, float] = {}
+
+    def add(self, batch: Batch, signature: Signature, foresight: float = 1.0) -> None:
+        """Add a batch; its signature has to be that of the ledger."""
+        self.signature = self.signature.joined(signature)
+        classes = batch.labels.classes
+        check_memory(len({*self._rows, *classes}), self.signature)
+        features = self.signature.features if self.signature.mapped else None
+        halved = accumulate(batch, self._sums, self.anchor, self._engine, self._precision, foresight, features)
+        self._halved = self._halved or halved
+        wide = features is not None or (batch.rows.width > NARROW and not isinstance(batch.rows, SparseRows))
+        self._rounded = self._rounded or (wide and self._precision == "float32")
+        counts: NDArray[Any] = batch.labels.rows
+        if batch.weights is not None:
+            # Rows that do not count have code -1, and go to a place of their own, which is left out.
+            places = batch.labels.codes.astype(np.intp) + 1
+            counts = np.bincount(places, batch.weights, minlength=len(classes) + 1)[1:]
+            if not np.isfinite(counts).all():
+                raise DataError("sample_weight is too large to be summed. Scale the weights down.")
+        for label, rows, count in zip(classes, batch.labels.rows.tolist(), counts.tolist(), strict=True):
+            self._rows[label] = self._rows.get(label, 0) + rows
+            self._counts[label] = self._counts.get(label, 0.0) + count
+
+    def knowledge(self, *, halved: bool = False) -> Knowledge:
+        """The knowledge of all batches, with whole matrices, or with halved ones. Nothing can be added afterwards."""
+        if self._halved and not halved:
+            self._engine.map(fill_lower, self._sums.grams)
+        sums, labels = self._sums, tuple(sorted(self._sums.places))
+        at = [sums.places[label] for label in labels]
+        grams = sums.grams if sums.pooled else [sums.grams[index] for index in at]
+        return Knowledge(
+            self.signature,
+            self.anchor,
+            labels,
+            np.array([self._rows[label] for label in labels], dtype=np.int64),
+            np.array([self._counts[label] for label in labels], dtype=np.float64),
+            np.array([sums.totals[index] for index in at]).reshape(len(at), sums.width),
+            tuple(grams),
+            np.zeros((len(grams), sums.width)),
+            "float32" if self._rounded else "float64",
+        )
+
+
+def check_memory(n_classes: int, signature: Signature) -> None:
+    """Say before the work what would not fit after it."""
+    width, n_grams = signature.width, n_classes if signature.per_class else 1
+    needed, machine = 8 * n_grams * width**2, memory_limit()
+    if needed > MEMORY_SHARE * machine:
+        pooled = 8 * width**2
+        offer = (
+            f", or in the pooled form (per_class=False, --pooled), which takes {pooled / 1e9:,.1f} GB but allows no "
+            f"one-vs-one and fixes class weights when learning"
+            if signature.per_class and pooled <= MEMORY_SHARE * machine
+            else ""
+        )
+        raise ParameterError(
+            f"Knowledge of {n_grams} x {width:,} x {width:,} sums takes {needed / 1e9:,.1f} GB, and this machine has "
+            f"{machine / 1e9:,.1f} GB. Learn from fewer features{offer}."
+        )
+
+
+MEMORY_SHARE = 0.6
+"""How much of the memory of the machine sums may take: something has to be left for solving, and for saving them."""

@@ -1,0 +1,90 @@
+"""The terms on which rows are learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mergesvm.data.batch import Batch
+from mergesvm.data.labels import Label, plain_label
+from mergesvm.data.readers.base import Layout
+from mergesvm.engines.threads import Threads
+from mergesvm.errors import ParameterError
+from mergesvm.features.base import FeatureMap
+from mergesvm.features.maps.identity import Identity
+from mergesvm.knowledge.fold_assignment import FoldAssignment, folded
+from mergesvm.knowledge.signature import Signature
+
+
+@dataclass(frozen=True)
+class SumOptions:
+    """How sums are to be kept, whatever the rows."""
+
+    features: FeatureMap
+    per_class: bool
+    class_weights: dict[Label, float]
+    precision: str
+    engine: Threads
+    anchor: Any
+    folding: FoldAssignment | None = None
+
+    @classmethod
+    def of(
+        cls,
+        features: FeatureMap,
+        per_class: bool,
+        weights: dict[Label, float],
+        precision: str | None,
+        engine: Threads,
+        anchor: Any,
+        folding: FoldAssignment | None = None,
+    ) -> SumOptions:
+        """Terms on which products are of the precision of the map, if none is given."""
+        usual = "float64" if isinstance(features, Identity) else features.dtype.name
+        return cls(features, per_class, weights, precision or usual, engine, anchor, folding)
+
+    def fold(self, batch: Batch, groups: Any = None) -> Batch:
+        """A batch by classes and folds, where there are folds."""
+        if self.folding is None:
+            return batch
+        return folded(batch, self.folding.numbers(batch.rows, groups, self.engine))
+
+    def signature(self, layout: Layout, kind: str | None = None) -> Signature:
+        """The signature of knowledge of such rows."""
+        weights = tuple(sorted(self.class_weights.items(), key=repr))
+        return Signature(self.features, layout.width, layout.names, layout.categories, self.per_class, weights, kind)
+
+
+def fixed_weights(class_weight: Mapping[Any, Any]) -> dict[Label, float]:
+    """Class weights as they are fixed when learning."""
+    try:
+        return {plain_label(label): float(weight) for label, weight in class_weight.items()}
+    except (TypeError, ValueError):
+        raise ParameterError(f"class_weight has to give every class a number, not {dict(class_weight)!r}.") from None
+
+
+def weighted(batch: Batch, class_weight: Mapping[Label, float]) -> Batch:
+    """A batch in which the weight of its class is part of the weight of each row."""
+    unknown = [label for label in batch.labels.classes if label not in class_weight]
+    bad = [label for label, weight in class_weight.items() if not 0 < weight < np.inf]
+    if unknown or bad:
+        raise ParameterError(
+            f"class_weight needs a positive weight for every class; look at {(unknown or bad)[0]!r} in "
+            f"{dict(class_weight)!r}."
+        )
+    factors = np.array([*(class_weight[label] for label in batch.labels.classes), 0.0])  # the last one for code -1
+    weights = factors[batch.labels.codes] * (1.0 if batch.weights is None else batch.weights)
+    return replace(batch, weights=np.where(batch.labels.codes >= 0, weights, 0.0))
+
+
+def names_of(found: tuple[str, ...] | None, given: Sequence[str] | None, width: int) -> tuple[str, ...] | None:
+    """The names of columns: those given, if they fit, else those found."""
+    if given is None:
+        return found
+    names = tuple(str(name) for name in given)
+    if len(names) != width or len(set(names)) < width:
+        raise ParameterError(f"feature_names has to be {width} different names, one a column, not {list(given)!r}.")
+    return names

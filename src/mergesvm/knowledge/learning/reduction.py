@@ -1,0 +1,250 @@
+"""How the harvests of all workers become one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.labels import Label
+from mergesvm.engines.reduce import Addition, Block, Total
+from mergesvm.features.maps.identity import Identity
+from mergesvm.knowledge.algebra import merge, reanchor, reanchored_sums, settled
+from mergesvm.knowledge.gram.triangles import (
+    add_to_triangle,
+    fill_lower,
+    pack_triangle,
+    triangle_size,
+    unpack_triangle,
+)
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.learning.partial_result import PartialResult
+from mergesvm.knowledge.select import only
+from mergesvm.knowledge.signature import Signature, unlike_maps
+
+
+@dataclass(frozen=True)
+class Description:
+    """What the others need to know of a harvest: everything but its sums.
+
+    The feature map is described by its name and fingerprint: it may be large, and all have the same.
+    """
+
+    signature: Signature
+    fingerprint: str
+    saying: str
+    width: int
+    anchor: NDArray[np.float64]
+    labels: tuple[Label, ...]
+    rows: NDArray[np.int64]
+    counts: NDArray[np.float64]
+    precision: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all workers have agreed on: the terms, the anchor, and the classes with their counts."""
+
+    pieces: tuple[Description | None, ...]
+    signature: Signature
+    width: int
+    anchor: NDArray[np.float64]
+    labels: tuple[Label, ...]
+    counts: dict[str, int]
+    dropped: int
+
+    @property
+    def n_grams(self) -> int:
+        """How many Gram matrices there are."""
+        return len(self.labels) if self.signature.per_class else min(1, len(self.labels))
+
+
+class Reducer(Addition[PartialResult]):
+    """The sum of harvests.
+
+    Across workers it is step 2 and step 4 of the parallel algorithm of Zhang and Zhu (2009): first the counts of all
+    classes go to everyone, then the sums are added up along a cascade. The first block holds the sums of the classes
+    and the peaks of their squares, each further one the triangle of a Gram matrix.
+
+    Parameters
+    ----------
+    features : FeatureMap
+        That of all knowledge to be gathered. It may be large, and stays where sums are added up: a copy that travels
+        to add or to pack goes without it.
+    """
+
+    def __init__(self, features: Any) -> None:
+        self.features = features
+
+    def __reduce__(self) -> tuple[type[Reducer], tuple[None]]:
+        return type(self), (None,)
+
+    def __call__(self, results: Sequence[PartialResult]) -> PartialResult:
+        """Harvests joined in this process."""
+        halved = all(harvest.halved for harvest in results if harvest.knowledge is not None)
+        found = results if halved else [harvest.whole() for harvest in results]
+        pieces = [harvest.knowledge for harvest in found if harvest.knowledge is not None]
+        counts = reduce(lambda one, other: one + other, (Counter(harvest.counts) for harvest in results))
+        for harvest in results:  # a counter forgets files of which no row was used
+            counts.update(dict.fromkeys(harvest.counts, 0))
+        return PartialResult(
+            merge(pieces) if pieces else None,
+            dict(counts),
+            sum(harvest.dropped for harvest in results),
+            halved,
+        )
+
+    def describe(self, result: PartialResult) -> tuple[Description | None, dict[str, int], int]:
+        """Everything but the sums."""
+        known = result.knowledge
+        if known is None:
+            return None, result.counts, result.dropped
+        features = known.signature.features
+        described = Description(
+            replace(known.signature, features=Identity()),
+            features.fingerprint,
+            str(features),
+            known.width,
+            known.anchor,
+            known.labels,
+            known.rows,
+            known.counts,
+            known.precision,
+        )
+        return described, result.counts, result.dropped
+
+    def agree(self, descriptions: Sequence[tuple[Description | None, dict[str, int], int]]) -> Plan:
+        """The terms of all together, or an error that says what differs."""
+        found = [piece for piece, _, _ in descriptions if piece is not None]
+        joined = self([PartialResult(None, counts, dropped) for _, counts, dropped in descriptions])
+        pieces = tuple(piece for piece, _, _ in descriptions)
+        if not found:
+            raise joined.nothing()
+        for piece in found[1:]:
+            if piece.fingerprint != found[0].fingerprint:
+                raise unlike_maps(piece.saying, found[0].saying)
+        signature = reduce(lambda one, other: one.joined(other), (piece.signature for piece in found))
+        most = max(found, key=lambda piece: int(piece.rows.sum()))
+        labels = tuple(sorted({label for piece in found for label in piece.labels}))
+        return Plan(pieces, signature, most.width, most.anchor, labels, joined.counts, joined.dropped)
+
+    def alike(self, descriptions: Sequence[tuple[Description | None, dict[str, int], int]]) -> bool:
+        """Whether all have the same classes about the same anchor."""
+        first, *others = (piece for piece, _, _ in descriptions)
+        return first is not None and all(
+            piece is not None and piece.labels == first.labels and np.array_equal(piece.anchor, first.anchor)
+            for piece in others
+        )
+
+    def blocks(self, plan: Plan) -> list[Block]:
+        """Sums and peaks first, and then one triangle a matrix, held by the workers that have seen the class."""
+        known = tuple(piece is not None and piece.labels != () for piece in plan.pieces)
+        if not plan.labels:
+            return []
+        first = Block((len(plan.labels) + plan.n_grams) * plan.width, known)
+        holders = [tuple(piece is not None and label in piece.labels for piece in plan.pieces) for label in plan.labels]
+        triangles = holders if plan.signature.per_class else [known]
+        return [first, *(Block(triangle_size(plan.width), have) for have in triangles)]
+
+    def pack(self, result: PartialResult, plan: Plan, index: int, out: NDArray[np.float64]) -> None:
+        """The numbers of a harvest, about the anchor that was agreed on."""
+        known = result.knowledge
+        assert known is not None
+        if index == 0:
+            sums, peaks = sums_and_peaks(plan, out)
+            out[:] = 0.0
+            places = [plan.labels.index(label) for label in known.labels]
+            sums[places], peaks[places if known.per_class else [0]] = reanchored_sums(known, plan.anchor)
+        else:
+            one = only(known, [plan.labels[index - 1]]) if known.per_class else known
+            pack_triangle(reanchor(one, plan.anchor).grams[0], out)
+
+    def total(self, plan: Plan, own: PartialResult | None = None) -> PartialResultTotal:
+        """Room for the sums of all; or one's own, to which those of the others are added where they lie."""
+        total = PartialResultTotal(plan, self.features)
+        known = None if own is None else own.knowledge
+        if own is None or known is None or not known.labels:
+            return total
+        places = [plan.labels.index(label) for label in known.labels] if known.per_class else [0]
+        as_it_is = own.halved and np.array_equal(known.anchor, plan.anchor)
+        blocks = self.blocks(plan)
+        for index in (0, *(() if as_it_is else (place + 1 for place in places))):
+            numbers = np.empty(blocks[index].size)
+            self.pack(own, plan, index, numbers)
+            total.add(index, 0, numbers, last=False)
+        if as_it_is:
+            total.take_over(places, known.grams)
+        return total
+
+
+class PartialResultTotal(Total[PartialResult]):
+    """Sums of all workers, as they come.
+
+    Parameters
+    ----------
+    plan : Plan
+    features : FeatureMap
+        Which the plan has not.
+    """
+
+    def __init__(self, plan: Plan, features: Any) -> None:
+        self._plan, self._features = plan, features
+        self._first = np.zeros((len(plan.labels) + plan.n_grams) * plan.width)
+        self._grams: list[NDArray[np.float64] | None] = [None] * plan.n_grams
+        self._unfinished = set(range(plan.n_grams))
+
+    def take_over(self, places: Sequence[int], grams: Sequence[NDArray[np.float64]]) -> None:
+        """Begin with matrices that nobody else has, right in their upper triangles."""
+        for place, gram in zip(places, grams, strict=True):
+            gram.flags.writeable = True
+            self._grams[place] = gram
+
+    def add(self, index: int, first: int, numbers: NDArray[np.float64], *, last: bool) -> None:
+        """Add some of the sums and peaks, or of the triangle of a matrix, which is made whole while it is at hand."""
+        if index == 0:
+            self._first[first : first + len(numbers)] += numbers
+            return
+        place, width = index - 1, self._plan.width
+        gram = self._grams[place]
+        if gram is None and len(numbers) == triangle_size(width):
+            gram = np.empty((width, width))
+            unpack_triangle(numbers, gram)
+        else:
+            gram = np.zeros((width, width)) if gram is None else gram
+            add_to_triangle(numbers, first, gram)
+        self._grams[place] = gram
+        if last:
+            fill_lower(gram)
+            self._unfinished.remove(place)
+
+    def finish(self) -> PartialResult:
+        """The harvest of all."""
+        plan = self._plan
+        found = [piece for piece in plan.pieces if piece is not None]
+        signature = replace(plan.signature, features=self._features)
+        if not plan.labels:
+            return PartialResult(Knowledge.zero(signature, plan.anchor), plan.counts, plan.dropped)
+        rows, counts = np.zeros(len(plan.labels), dtype=np.int64), np.zeros(len(plan.labels))
+        for piece in found:
+            at = [plan.labels.index(label) for label in piece.labels]
+            rows[at] += piece.rows
+            counts[at] += piece.counts
+        sums, peaks = sums_and_peaks(plan, self._first)
+        for place in self._unfinished:
+            gram = self._grams[place]
+            self._grams[place] = np.zeros((plan.width, plan.width)) if gram is None else fill_lower(gram)
+        grams = tuple(gram for gram in self._grams if gram is not None)
+        precision = "float32" if any(piece.precision == "float32" for piece in found) else "float64"
+        knowledge = Knowledge(signature, plan.anchor, plan.labels, rows, counts, sums, grams, peaks, precision)
+        return PartialResult(settled(knowledge), plan.counts, plan.dropped)
+
+
+def sums_and_peaks(plan: Plan, block: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The parts of the first block."""
+    at = len(plan.labels) * plan.width
+    return block[:at].reshape(-1, plan.width), block[at:].reshape(-1, plan.width)

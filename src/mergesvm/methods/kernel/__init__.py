@@ -1,0 +1,1 @@
+"""The distributed kernel SVM by parallel updates."""

@@ -1,0 +1,1 @@
+"""Pegasos: the hinge loss by stochastic subgradient steps."""

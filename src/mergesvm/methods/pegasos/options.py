@@ -1,0 +1,52 @@
+"""On which terms rows become a model of the hinge loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from mergesvm.data.labels import Label
+from mergesvm.errors import ParameterError
+from mergesvm.methods.pegasos.schedule import Schedule
+from mergesvm.multiclass.class_weights import check_scheme, known_weights
+from mergesvm.multiclass.votes import TIE_RULES
+
+
+@dataclass(frozen=True)
+class PegasosOptions:
+    """On which terms rows become a model.
+
+    Attributes
+    ----------
+    schedule : Schedule
+    multiclass : {"ovo", "ovr"}
+    class_weight : {None, "inverse", "complement", "balanced"} or mapping of class to weight
+    ties : {"recount", "sequential", "margin"}
+    precision : {"float64", "float32"} or None
+    """
+
+    schedule: Schedule
+    multiclass: str = "ovo"
+    class_weight: Mapping[Any, float] | str | None = None
+    ties: str = "recount"
+    precision: str | None = None
+
+    def check(self) -> PegasosOptions:
+        """The terms with plain numbers, or an error that names what cannot be."""
+        check_scheme(self.class_weight)
+        if self.multiclass not in ("ovo", "ovr"):
+            raise ParameterError(
+                f"multiclass has to be 'ovo' (one-vs-one) or 'ovr' (one-vs-rest), not {self.multiclass!r}."
+            )
+        if self.ties not in TIE_RULES:
+            raise ParameterError(f"ties has to be one of {', '.join(map(repr, TIE_RULES))}, not {self.ties!r}.")
+        if self.precision not in (None, "float64", "float32"):
+            raise ParameterError(f"precision has to be 'float64', 'float32' or None, not {self.precision!r}.")
+        return replace(self, schedule=self.schedule.check())
+
+    def written(self, bias: float, classes: Iterable[Label]) -> dict[str, Any]:
+        """As a model of these classes keeps them, with the scale of the intercept that was used."""
+        weights = known_weights(self.class_weight, classes)
+        schedule = replace(self.schedule, intercept_scaling=bias or None)
+        return {**asdict(schedule), "class_weight": weights, "multiclass": self.multiclass}

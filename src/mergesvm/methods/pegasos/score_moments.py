@@ -1,0 +1,152 @@
+"""How scores are distributed within each class, from one look at the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from mergesvm.engines.threads import Threads
+from mergesvm.errors import DataError
+from mergesvm.methods.pegasos.row_pool import RowPool
+from mergesvm.models.score_moments import SideMoments
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
+"""Points and weights of the normal distribution."""
+
+LARGE = 1e18
+"""Planes beyond this are not for float32."""
+
+RANGE = 7.0
+"""Probabilities change with scores e^7 times faster than the scores vary, or slower, at most."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Count, mean and scatter of scores: the scatter about the mean, by plane, or for all pairs of planes.
+
+    >>> one, other = Spread.of(np.array([[1.0], [3.0]]), False), Spread.of(np.array([[5.0]]), False)
+    >>> both = one + other
+    >>> both.count, both.mean, both.scatter
+    (3, array([3.]), array([8.]))
+    """
+
+    count: int
+    mean: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, scores: NDArray[np.float64], crossed: bool) -> Spread:
+        """Of scores (rows, planes)."""
+        mean = scores.mean(axis=0)
+        scores -= mean
+        return cls(len(scores), mean, scores.T @ scores if crossed else np.einsum("rp,rp->p", scores, scores))
+
+    def __add__(self, other: Spread) -> Spread:
+        count, apart = self.count + other.count, other.mean - self.mean
+        square = np.outer(apart, apart) if self.scatter.ndim == 2 else apart**2
+        return Spread(
+            count,
+            self.mean + apart * (other.count / count),
+            self.scatter + other.scatter + square * (self.count * other.count / count),
+        )
+
+
+def side_scores(
+    pool: RowPool, planes: NDArray[np.float64], sides: list[tuple[int, int]], at: list[int], engine: Threads
+) -> SideMoments:
+    """Means and variances of the scores of pairs: ``sides`` are their classes, and ``at`` those of the pool.
+
+    Every row is scored on the planes in which its class takes part. Of classes that the pool lacks nothing is said.
+    """
+    parts: dict[int, list[tuple[int, int]]] = {}
+    for problem, pair in enumerate(sides):
+        for side, c in enumerate(pair):
+            parts.setdefault(c, []).append((problem, side))
+    takes = [parts.get(c, []) for c in at]
+    spreads = _spreads(pool, planes, [[problem for problem, _ in taken] for taken in takes], False, engine)
+    means, scatters, counts = (np.zeros((len(sides), 2)) for _ in range(3))
+    for taken, spread in zip(takes, spreads, strict=True):
+        for place, (problem, side) in enumerate(taken):
+            means[problem, side], scatters[problem, side] = spread.mean[place], spread.scatter[place]
+            counts[problem, side] = spread.count
+    return SideMoments(means, scatters.sum(axis=1) / np.maximum(counts.sum(axis=1), 1.0), counts)
+
+
+def even(found: SideMoments) -> SideMoments:
+    """Moments by which log-odds are a times the score, with the a of least expected log-loss, if scores are normal.
+
+    Where the hinge loss is least, a score of zero is where it cannot tell; so that is where both sides are as likely,
+    and the more likely side always the predicted one. They are the moments of two sides of as many rows about -m and m.
+
+    >>> moments = even(SideMoments(np.array([[-3.0, 1.0]]), np.array([1.0]), np.array([[10.0, 30.0]])))
+    >>> moments.log_odds(np.array([[0.0], [1.0]])).round(2)
+    array([[0.  ],
+           [2.08]])
+    """
+    total = np.maximum(found.counts.sum(axis=1), 1.0)
+    shares = found.counts / total[:, None]
+    deviations = np.sqrt(found.variances)
+    # Scores of both sides at the nodes, turned such that they are positive where they are right.
+    right = np.array([-1.0, 1.0])[:, None] * (found.means[:, :, None] + deviations[:, None, None] * NODES)
+    weights = shares[:, :, None] * (WEIGHTS / WEIGHTS.sum())
+    unit = np.maximum(np.sqrt((weights * right**2).sum(axis=(1, 2))), np.finfo(np.float64).tiny)
+    low, high = np.full(len(unit), -RANGE), np.full(len(unit), RANGE)
+    for _ in range(40):
+        middle = (low + high) / 2
+        slope = (np.exp(middle) / unit)[:, None, None]
+        wanting = (weights * right * expit(-slope * right)).sum(axis=(1, 2)) > 0
+        low, high = np.where(wanting, middle, low), np.where(wanting, high, middle)
+    half = np.exp(low) / unit * found.variances / 2
+    # Without variance any means do that are as far apart as the scores; SideMoments knows what to do with them.
+    half = np.where(found.variances > 0, half, np.abs(found.means).mean(axis=1))
+    return SideMoments(np.column_stack([-half, half]), found.variances, np.column_stack([total / 2, total / 2]))
+
+
+def class_scores(
+    pool: RowPool,
+    planes: NDArray[np.float64],
+    at: list[int],
+    fresh: list[int],
+    known: NDArray[np.float64],
+    engine: Threads,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean scores of each class on each plane, and their covariance within classes, one plane a class.
+
+    A class that the pool lacks keeps its ``known`` means on planes that have not moved. On those that have, the
+    ``fresh`` ones, it is taken to score as the other rows do that are not of the class of the plane.
+    """
+    spreads = _spreads(pool, planes, [list(range(len(planes)))] * len(at), True, engine)
+    counts = np.array([spread.count for spread in spreads], dtype=np.float64)
+    means = known.copy()
+    means[at] = [spread.mean for spread in spreads]
+    unseen = np.isnan(means)
+    unseen[np.ix_([c for c in range(len(planes)) if c not in at], fresh)] = True
+    for row, plane in np.argwhere(unseen):
+        others = np.array([c != plane for c in at]) if len(at) > 1 or at[0] != plane else np.array([True])
+        means[row, plane] = np.average(means[at, plane][others], weights=counts[others])
+    covariance: NDArray[np.float64] = np.sum([spread.scatter for spread in spreads], axis=0) / counts.sum()
+    return means, covariance
+
+
+def _spreads(
+    pool: RowPool, planes: NDArray[np.float64], used: list[list[int]], crossed: bool, engine: Threads
+) -> list[Spread]:
+    """The spread of the scores of each class of a pool, on the planes used for it."""
+    real = pool.real if np.abs(planes).max() < LARGE else np.float64
+    taken = [planes[places].astype(real) for places in used]
+    tasks = [(index, *span) for index in range(len(used)) for span in pool.blocks(index)]
+
+    def run(task: tuple[int, int, int]) -> Spread:
+        index, start, stop = task
+        with np.errstate(all="ignore"):
+            return Spread.of(pool.scores(start, stop, taken[index]), crossed)
+
+    spreads: dict[int, Spread] = {}
+    for (index, *_), spread in zip(tasks, engine.map(run, tasks), strict=True):
+        spreads[index] = spreads[index] + spread if index in spreads else spread
+    if not all(np.isfinite(spread.scatter).all() for spread in spreads.values()):
+        raise DataError("Input X has values too large to be scored. Rescale the columns.")
+    return [spreads[index] for index in range(len(used))]

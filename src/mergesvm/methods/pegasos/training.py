@@ -1,0 +1,303 @@
+"""From rows to a model of the hinge loss, by Pegasos: how far each problem has come, and how it goes on."""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.batch import Batch
+from mergesvm.data.labels import Label
+from mergesvm.engines.base import Engine
+from mergesvm.engines.registry import placed
+from mergesvm.engines.threads import Threads
+from mergesvm.errors import DataError, ParameterError, SignatureError, SolverWarning
+from mergesvm.features.base import FeatureMap
+from mergesvm.knowledge.signature import Signature
+from mergesvm.methods.pegasos.options import PegasosOptions
+from mergesvm.methods.pegasos.row_pool import RowPool
+from mergesvm.methods.pegasos.score_moments import class_scores, even, side_scores
+from mergesvm.methods.pegasos.sgd import Seeds, Side, Walk, take_steps
+from mergesvm.methods.proximal.closed_form import Solution
+from mergesvm.models.base import Domain
+from mergesvm.models.hyperplanes import Hyperplanes
+from mergesvm.models.linear import LinearModel
+from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.models.score_moments import ClassMoments, SideMoments
+from mergesvm.multiclass.class_weights import given_weights, side_weights
+
+Key = tuple[Label, ...]
+"""A problem by its classes: the pair, or the one against the rest. Two classes are a pair."""
+
+
+@dataclass(frozen=True)
+class Pegasos:
+    """What Pegasos knows: for each problem how far it has come, and the model that follows.
+
+    It is never changed: going on with more rows gives another one.
+
+    Attributes
+    ----------
+    terms : PegasosOptions
+    signature : Signature
+    rows : dict of class to int
+        How many rows each class has had.
+    walks : dict of classes to Walk
+    seeds : Seeds
+        For the problems of classes that are still to come.
+    model : LinearModel or PairwiseModel
+    """
+
+    terms: PegasosOptions
+    signature: Signature
+    rows: dict[Label, int]
+    walks: dict[Key, Walk]
+    seeds: Seeds
+    model: LinearModel | PairwiseModel
+
+    @property
+    def steps(self) -> int:
+        """How many steps were made, in the problem that made most."""
+        return max(walk.steps - walk.origin for walk in self.walks.values())
+
+
+def train_pegasos(
+    batch: Batch,
+    features: FeatureMap,
+    terms: PegasosOptions,
+    *,
+    seed: int = 0,
+    before: Pegasos | None = None,
+    initial: Hyperplanes | None = None,
+    engine: Engine | None = None,
+    n_jobs: int | None = None,
+) -> Pegasos:
+    """Make ``n_iter`` steps in every problem that the batch has rows on both sides of.
+
+    Parameters
+    ----------
+    batch : Batch
+    features : FeatureMap
+        A frozen one.
+    terms : PegasosOptions
+    seed : int
+    before : Pegasos, optional
+        What to go on from: problems that are in it go on where they stopped, those of new classes begin at zero.
+    initial : LinearModel or PairwiseModel, optional
+        Of the same classes and features: problems begin at its planes.
+    engine : Engine, optional
+        Where problems are walked. Under MPI all ranks have the same rows.
+    n_jobs : int, optional
+
+    Examples
+    --------
+    >>> from mergesvm.features.maps.identity import Identity
+    >>> from mergesvm.methods.pegasos.schedule import Schedule
+    >>> batch = Batch.of([[0.0], [1.0], [5.0], [6.0]], ["low", "low", "high", "high"])
+    >>> learned = train_pegasos(batch, Identity(), PegasosOptions(Schedule(1e-3, 1000)))
+    >>> learned.model.predict([[0.5], [5.5]]), learned.steps
+    (array(['low', 'high'], dtype='<U4'), 1000)
+    """
+    terms, (threads, spread) = terms.check(), placed(engine, n_jobs)
+    labels = batch.labels
+    signature = Signature(features, batch.rows.width, batch.rows.names, labels=labels.kind)
+    rows = dict(zip(labels.classes, labels.rows.tolist(), strict=True))
+    if before is not None:
+        _check_alike(before.terms, terms)
+        signature = before.signature.joined(signature)
+        rows = before.rows | {label: before.rows.get(label, 0) + count for label, count in rows.items()}
+    classes = tuple(sorted(rows))
+    if isinstance(terms.class_weight, Mapping):
+        given_weights(terms.class_weight, classes)  # an error if they are not weights of these classes
+
+    if spread is not None:
+        seed = spread.once(lambda: seed)
+    pool = RowPool.of(batch, features, threads)
+    real = np.dtype(terms.precision) if terms.precision else pool.real
+    keys = _keys(classes, terms.multiclass)
+    seeds = Seeds(seed) if before is None else before.seeds
+    walks, seeds = _walks(keys, Walk.begin(pool, terms.schedule, real), seeds, before)
+    found = {key: _problem(key, labels.classes, pool, terms) for key in keys}
+    problems = {key: problem for key, problem in found.items() if problem is not None}
+    if initial is not None:
+        _check_initial(initial, signature, classes, terms)
+        planes = dict(zip(keys, np.column_stack([initial.coef_, initial.intercept_]), strict=True))
+        walks |= {key: walks[key].at(planes[key], pool, problem) for key, problem in problems.items()}
+    if not problems and len(classes) > 1:
+        warnings.warn(
+            f"No steps were made: all rows are of class {labels.classes[0]!r}, and steps need rows of both sides of a "
+            f"problem to draw from. Collect rows of more classes before fitting them.",
+            SolverWarning,
+            stacklevel=3,
+        )
+    starts = [walks[key] for key in problems]
+    ended = take_steps(pool, list(problems.values()), starts, terms.schedule, spread or threads)
+    walks |= dict(zip(problems, ended, strict=True))
+    model = _model(pool, labels.classes, rows, signature, walks, set(problems), terms, before, threads)
+    return Pegasos(terms, signature, rows, walks, seeds, model)
+
+
+def check_same_rows(batch: Batch, engine: Engine) -> None:
+    """Raise an error where ranks have different rows: each would walk its problems elsewhere."""
+    digest = zlib.crc32(batch.labels.codes.tobytes())
+    for start, stop in batch.rows.blocks():
+        block = batch.rows.block(start, stop)
+        for array in (block,) if isinstance(block, np.ndarray) else (block.data, block.indices, block.indptr):
+            digest = zlib.crc32(np.ascontiguousarray(array).data, digest)
+    mine = batch.rows.n_rows, batch.labels.classes, batch.rows.width, digest
+    first = engine.once(lambda: mine)
+
+    def compare() -> None:
+        if mine != first:
+            raise DataError(
+                f"Pegasos needs the same rows at all ranks: rank {engine.rank} has {mine[0]:,} rows of classes "
+                f"{list(mine[1])!r}, and the first {first[0]:,} rows of {list(first[1])!r}, or others. Rows of "
+                f"which each rank holds its own are for MergeSVC."
+            )
+
+    engine.together(compare)
+
+
+def _keys(classes: tuple[Label, ...], multiclass: str) -> list[Key]:
+    if len(classes) == 2 or (multiclass == "ovo" and len(classes) > 2):
+        return list(combinations(classes, 2))
+    return [(label,) for label in classes]
+
+
+def _walks(keys: list[Key], start: Walk, seeds: Seeds, before: Pegasos | None) -> tuple[dict[Key, Walk], Seeds]:
+    """Walks of all problems: those known, and new ones, whose seeds follow in the order in which they begin."""
+    known = {} if before is None else before.walks
+    # The problem of two classes is also that of each of them against the rest, as long as there is no other.
+    pair = next((key for key in known if len(key) == 2), None) if len(keys[0]) == 1 else None
+    start = replace(start, bias=next((walk.bias for walk in known.values()), start.bias))
+    walks = {}
+    for key in keys:
+        if key in known:
+            walks[key] = known[key]
+            continue
+        walk = start
+        if pair is not None and key[0] in pair:
+            walk = known[pair] if key[0] == pair[1] else known[pair].reversed()
+        walks[key], seeds = replace(walk, seed=seeds.first), seeds.rest()
+    return walks, seeds
+
+
+def _problem(key: Key, present: tuple[Label, ...], pool: RowPool, terms: PegasosOptions) -> Side | None:
+    """The binary problem as it is in these rows; None if they lie on one side only."""
+    if len(key) == 2:
+        try:
+            classes = tuple(present.index(label) for label in key)
+        except ValueError:
+            return None
+        signs = np.zeros(len(present))
+        signs[list(classes)] = -1.0, 1.0
+    else:
+        if key[0] not in present or len(present) < 2:
+            return None
+        classes = tuple(range(len(present)))
+        signs = np.where(np.array(classes) == present.index(key[0]), 1.0, -1.0)
+    if isinstance(terms.class_weight, Mapping):
+        return Side(signs * [float(terms.class_weight.get(label, 1.0)) for label in present], classes)
+    counts = pool.counts()
+    positive, negative = side_weights(
+        terms.class_weight, float(counts[signs > 0].sum()), float(counts[signs < 0].sum())
+    )
+    return Side(np.where(signs > 0, positive, -negative) * np.abs(signs), classes)
+
+
+def _check_initial(
+    initial: Hyperplanes, signature: Signature, classes: tuple[Label, ...], terms: PegasosOptions
+) -> None:
+    if initial.labels != classes:
+        raise SignatureError(
+            f"initial is a model of the classes {list(initial.labels)!r}, but y has {list(classes)!r}: "
+            f"they have to be the same."
+        )
+    if initial.signature.features != signature.features or initial.signature.inputs != signature.inputs:
+        raise SignatureError(
+            f"initial is a model of {initial.signature.inputs} columns with features {initial.signature.features}, but "
+            f"X has {signature.inputs} with features {signature.features}. Give it the features_ of initial."
+        )
+    named = zip(initial.signature.names or (), signature.names or (), strict=False)
+    for place, (theirs, ours) in enumerate(named):
+        if theirs != ours:
+            raise SignatureError(
+                f"initial is a model of other columns: column {place} is {theirs!r} there and {ours!r} in X. Give X "
+                f"the columns of initial, in their order."
+            )
+    if len(classes) > 2 and isinstance(initial, PairwiseModel) != (terms.multiclass == "ovo"):
+        scheme = "one-vs-one" if isinstance(initial, PairwiseModel) else "one-vs-rest"
+        raise SignatureError(f"initial is a {scheme} model. Solve it with multiclass={terms.multiclass!r}.")
+    if not terms.schedule.fit_intercept and initial.intercept_.any():
+        raise ParameterError("initial has intercepts, which cannot be kept with fit_intercept=False.")
+
+
+def _model(
+    pool: RowPool,
+    present: tuple[Label, ...],
+    rows: dict[Label, int],
+    signature: Signature,
+    walks: dict[Key, Walk],
+    trained: set[Key],
+    terms: PegasosOptions,
+    before: Pegasos | None,
+    engine: Threads,
+) -> LinearModel | PairwiseModel:
+    classes = tuple(sorted(rows))
+    counts = np.array([rows[label] for label in classes], dtype=np.int64)
+    planes = np.array([walk.plane for walk in walks.values()])
+    bias = next(walk.bias for walk in walks.values())
+    domain = Domain(classes, np.zeros(pool.width), signature, counts, (), terms.written(bias, classes))
+    solution = Solution(planes[:, :-1].copy(), planes[:, -1].copy(), ("pegasos",))
+    at = [classes.index(label) for label in present]
+    old = None if before is None else before.model
+    if len(classes) > 2 and terms.multiclass == "ovr":
+        fresh = [index for index, key in enumerate(walks) if key in trained]
+        known = _known_means(old, classes)
+        means, covariance = class_scores(pool, planes, at, fresh, known, engine)
+        return LinearModel(domain, solution, ClassMoments(means, covariance, counts / counts.sum()))
+    moments = side_scores(pool, planes, [_sides(key, classes) for key in walks], at, engine)
+    moments = _kept(even(moments), list(walks), trained, old)
+    if len(classes) > 2:
+        return PairwiseModel(domain, solution, moments, terms.ties)
+    return LinearModel(domain, solution, moments)
+
+
+def _sides(key: Key, classes: tuple[Label, ...]) -> tuple[int, int]:
+    """The classes of the negative and of the positive side; -1 for none, where there is only one class."""
+    return (classes.index(key[0]), classes.index(key[1])) if len(key) == 2 else (-1, classes.index(key[0]))
+
+
+def _kept(found: SideMoments, keys: list[Key], trained: set[Key], old: Hyperplanes | None) -> SideMoments:
+    """Moments of the problems that made steps are those found; the others are on the planes that they were on."""
+    if not isinstance(old, (LinearModel, PairwiseModel)) or not isinstance(old._moments, SideMoments):
+        return found
+    places: dict[Key, int] = {key: place for place, key in enumerate(combinations(old.labels, 2))}
+    now = [index for index, key in enumerate(keys) if key not in trained and key in places]
+    then = [places[keys[index]] for index in now]
+    for name, array in vars(found).items():
+        array[now] = getattr(old._moments, name)[then]
+    return found
+
+
+def _known_means(old: Hyperplanes | None, classes: tuple[Label, ...]) -> NDArray[np.float64]:
+    """Mean scores of classes on planes as they were known, (classes, classes); NaN where they were not."""
+    means = np.full((len(classes), len(classes)), np.nan)
+    if isinstance(old, LinearModel) and isinstance(old._moments, ClassMoments):
+        places = [classes.index(label) for label in old.labels]
+        means[np.ix_(places, places)] = old._moments.means
+    return means
+
+
+def _check_alike(before: PegasosOptions, now: PegasosOptions) -> None:
+    for name, was, wanted in (
+        ("multiclass", before.multiclass, now.multiclass),
+        ("fit_intercept", before.schedule.fit_intercept, now.schedule.fit_intercept),
+    ):
+        if was != wanted:
+            raise ParameterError(f"{name} was {was!r} when fitting began, and cannot become {wanted!r}. Call fit anew.")

@@ -1,0 +1,1 @@
+"""The proximal (least-squares) SVM in closed form, from knowledge."""

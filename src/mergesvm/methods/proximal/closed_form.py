@@ -1,0 +1,96 @@
+"""The weighted proximal SVM in closed form, for many binary problems at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.engines.threads import Threads
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.methods.proximal.equations import CoefficientScaling, Equations
+from mergesvm.methods.proximal.factor import factorise
+from mergesvm.methods.proximal.rounding import CancellationGuard
+from mergesvm.multiclass.decomposition import Problems
+
+SMALL = 1e7
+"""With fewer products than this, threads take longer to start than to save."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Separating planes: the score of problem p is ``coefs[p] . (x - anchor) + offsets[p]``.
+
+    Attributes
+    ----------
+    coefs : array of shape (problems, features)
+    offsets : array of shape (problems,)
+        The score at the anchor. Taken there, and not at the origin, it keeps its digits when features are far off.
+    solvers : tuple of str
+        The solver of each problem.
+    """
+
+    coefs: NDArray[np.float64]
+    offsets: NDArray[np.float64]
+    solvers: tuple[str, ...]
+
+
+def solve_problems(
+    knowledge: Knowledge,
+    problems: Problems,
+    C: float,
+    *,
+    standardize: bool = False,
+    penalize_intercept: bool = True,
+    engine: Threads | None = None,
+) -> Solution:
+    """Solve binary problems; those with the same weights share one factorisation.
+
+    For weights omega and signs y the plane minimises ::
+
+        1/2 (|w|^2 + b^2) + C/2 sum_i omega_i (1 - y_i (w.x_i + b))^2
+
+    About the weighted mean of the rows of the problem the intercept separates from w: with centred sums S and t,
+    (I/C + S) w = t. The penalty on b, which is the intercept at the origin, is a rank-one term and enters by
+    Sherman-Morrison; without it (``penalize_intercept=False``) that step is left out.
+
+    >>> import mergesvm as ms
+    >>> from mergesvm.methods.proximal.closed_form import solve_problems
+    >>> from mergesvm.multiclass.decomposition import one_vs_rest
+    >>> k = ms.learn([[-1.0], [1.0]], ["a", "b"])
+    >>> solve_problems(k, one_vs_rest(k), C=0.5).coefs
+    array([[0.5]])
+    """
+    frame, lost = CoefficientScaling.of(knowledge, standardize), CancellationGuard.of(knowledge)
+    groups: dict[bytes, list[int]] = {}
+    for problem in range(len(problems)):
+        groups.setdefault(problems.weights(problem).tobytes(), []).append(problem)
+    members = list(groups.values())
+
+    def run(group: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
+        signs = problems.signs[group].astype(np.float64)
+        equations = Equations.of(knowledge, problems.weights(group[0]), signs, frame, lost, penalize_intercept)
+        return solve_equations(equations, C)
+
+    coefs, offsets = np.empty((len(problems), knowledge.width)), np.empty(len(problems))
+    solvers = [""] * len(problems)
+    if engine is None or len(members) * knowledge.width**3 < SMALL:
+        engine = Threads(1)
+    for group, (w, b, solver) in zip(members, engine.map(run, members), strict=True):
+        coefs[group], offsets[group] = w, b
+        for problem in group:
+            solvers[problem] = solver
+    return Solution(coefs, offsets, tuple(solvers))
+
+
+def solve_equations(equations: Equations, C: float) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
+    """Coefficients (problems, features) and offsets at the anchor (problems,) for one C, and the name of the solver.
+
+    The equations are used up: their matrix may be large, and is not copied.
+    """
+    system = equations.gram
+    system[np.diag_indices_from(system)] += 1 / C
+    solve, solver = factorise(system, float((equations.noise / system.diagonal()).max()))
+    w, offsets = equations.planes(C, solve(equations.columns))
+    return w.T, offsets, solver

@@ -1,0 +1,140 @@
+"""The normal equations of binary problems with the same weights, before C is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.errors import KnowledgeError
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.methods.proximal.rounding import CancellationGuard
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CoefficientScaling:
+    """The coordinates in which coefficients are penalised: (x - origin) / scale."""
+
+    origin: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, knowledge: Knowledge, standardize: bool) -> CoefficientScaling:
+        """The features as they are, or about their mean and in units of their standard deviation."""
+        if not standardize:
+            return cls(np.zeros(knowledge.width), np.ones(knowledge.width))
+        count = knowledge.counts.sum()
+        mean = knowledge.sums.sum(axis=0) / count
+        square = np.sum([gram.diagonal() for gram in knowledge.grams], axis=0) / count
+        variance = square - mean**2
+        # A constant feature has no variance but rounding, and stays as it is, as in scikit-learn's StandardScaler.
+        rounding = 64 * np.finfo(np.float64).eps
+        origin = knowledge.anchor + mean
+        constant = variance <= np.maximum(rounding * square, (rounding * origin) ** 2)
+        return cls(origin, np.sqrt(np.where(constant, 1.0, variance)))
+
+    def scaled(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A Gram matrix in these units, in place."""
+        if (self.scale != 1).any():
+            matrix /= self.scale
+            matrix /= self.scale[:, None]
+        return matrix
+
+
+@dataclass(frozen=True)
+class Equations:
+    """(I/C + S) w = t for one set of class weights, about the weighted mean of the rows and in units of the frame.
+
+    Attributes
+    ----------
+    gram : array of shape (features, features)
+        S: the weighted sum of the Gram matrices about the weighted mean.
+    rights : array of shape (problems, features)
+        t of problems with these weights and different signs.
+    towards : array of shape (features,)
+        The mean, seen from the origin of the frame, where the intercept is penalised; None where it is free.
+    count : float
+        The weight of all rows.
+    means : array of shape (problems,)
+        The mean of the signs.
+    mean : array of shape (features,)
+        That of the rows, seen from the anchor.
+    scale : array of shape (features,)
+    noise : array of shape (features,)
+        How far rounding may have moved the diagonal of S.
+    """
+
+    gram: Numbers
+    rights: Numbers
+    towards: Numbers | None
+    count: float
+    means: Numbers
+    mean: Numbers
+    scale: Numbers
+    noise: Numbers
+
+    @classmethod
+    def of(
+        cls,
+        knowledge: Knowledge,
+        weights: Numbers,
+        signs: Numbers,
+        frame: CoefficientScaling,
+        lost: CancellationGuard,
+        penalize_intercept: bool = True,
+    ) -> Equations:
+        """The equations of problems whose classes weigh ``weights`` (classes,), with ``signs`` (problems, classes)."""
+        counts = weights * knowledge.counts
+        count = counts.sum()
+        if not count > 0:
+            raise KnowledgeError("All classes of a problem weigh nothing. Give at least one class a positive weight.")
+        mean = weights @ knowledge.sums / count
+        balance = signs @ counts
+        gram = _centred_gram(knowledge, weights, count, mean)
+        rights = (signs * weights) @ knowledge.sums - balance[:, None] * mean
+        noise = weights @ lost.rounding if knowledge.per_class else lost.rounding[0]
+        noise = lost.leave_out(gram, rights, noise, weights @ np.abs(knowledge.sums))
+        towards = (knowledge.anchor + mean - frame.origin) / frame.scale if penalize_intercept else None
+        scaled = frame.scaled(gram)
+        return cls(
+            scaled, rights / frame.scale, towards, count, balance / count, mean, frame.scale, noise / frame.scale**2
+        )
+
+    @property
+    def columns(self) -> Numbers:
+        """All right-hand sides, (features, problems), and as the last one what the penalty of the intercept needs."""
+        return (self.rights if self.towards is None else np.vstack([self.rights, self.towards])).T
+
+    def planes(self, C: float | Numbers, solved: Numbers) -> tuple[Numbers, Numbers]:
+        """Coefficients and offsets at the anchor, from the solutions (features, columns, ...) at C.
+
+        The intercept at the origin of the frame is u.z with u = [-g; 1]: its penalty adds u u'/C to the system, and
+        enters by Sherman-Morrison.
+        """
+        w = solved[:, : len(self.rights)]
+        at_mean = self.means.reshape(-1, *[1] * (solved.ndim - 2)) + np.zeros(w.shape[1:])
+        if self.towards is not None:
+            q = solved[:, -1:]
+            along = np.tensordot(self.towards, solved, 1)
+            pull = (at_mean - along[:-1]) / (C + along[-1:] + 1 / self.count)
+            w = w + pull * q
+            at_mean = at_mean - pull / self.count
+        w = w / self.scale.reshape(-1, *[1] * (solved.ndim - 1))
+        return w, at_mean - np.tensordot(self.mean, w, 1)
+
+
+def _centred_gram(knowledge: Knowledge, weights: Numbers, count: float, mean: Numbers) -> Numbers:
+    """The weighted sum of the Gram matrices about the weighted mean."""
+    total = np.outer(mean, -count * mean)
+    if (weights == 1).all():
+        total += knowledge.pooled_gram
+        return total
+    for weight, gram in zip(weights, knowledge.grams, strict=True):
+        if weight == 1:
+            total += gram
+        elif weight:
+            total += weight * gram
+    return total

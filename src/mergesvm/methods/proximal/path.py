@@ -1,0 +1,124 @@
+"""The path of C: the models of all its values from one decomposition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.engines.threads import Threads
+from mergesvm.errors import ParameterError
+from mergesvm.knowledge.folds import Folds
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.methods.proximal.closed_form import Solution
+from mergesvm.methods.proximal.definiteness import check_sound
+from mergesvm.methods.proximal.eigen_path import solve_path
+from mergesvm.methods.proximal.factor import small_blas
+from mergesvm.methods.proximal.solve import SolveOptions, check_terms, solvable
+from mergesvm.models.linear import LinearModel
+from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.multiclass.decomposition import Problems
+
+USUAL_CS = np.logspace(-6, 6, 25)
+"""Values of C, two to a power of ten, where none are given."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """The models at all values of C; ``path[i]`` is that at ``path.Cs[i]``.
+
+    Attributes
+    ----------
+    Cs : array of shape (Cs,)
+    knowledge : Knowledge
+    terms : SolveOptions
+        All but C.
+    problems : Problems
+    solutions : list of Solution
+    """
+
+    Cs: NDArray[np.float64]
+    knowledge: Knowledge
+    terms: SolveOptions
+    problems: Problems
+    solutions: list[Solution]
+
+    def __len__(self) -> int:
+        return len(self.Cs)
+
+    def __getitem__(self, index: int) -> LinearModel | PairwiseModel:
+        terms = replace(self.terms, C=float(self.Cs[index]))
+        return terms.model(self.knowledge, self.problems, self.solutions[index])
+
+    def __iter__(self) -> Iterator[LinearModel | PairwiseModel]:
+        return (self[index] for index in range(len(self)))
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """Coefficients, (Cs, problems, features)."""
+        return np.array([solution.coefs for solution in self.solutions])
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Intercepts, (Cs, problems)."""
+        return np.array([solution.offsets - solution.coefs @ self.knowledge.anchor for solution in self.solutions])
+
+
+def path(
+    knowledge: Knowledge | Folds,
+    Cs: Sequence[float] | NDArray[Any] | None = None,
+    class_weight: Mapping[Any, float] | str | None = None,
+    multiclass: str = "ovr",
+    standardize: bool = False,
+    *,
+    penalize_intercept: bool = True,
+    ties: str = "recount",
+    n_jobs: int | None = None,
+) -> Path:
+    """Solve knowledge at many values of C, for about the price of a few solutions.
+
+    The parameters are those of :func:`solve`, but for ``Cs``, by default 25 from 1e-6 to 1e6. Each model is the one
+    that :func:`solve` gives, to 1e-9. Of narrow knowledge 25 values cost about as much as two; of wide knowledge an
+    eigendecomposition takes as long as some twenty solutions, however many values it serves.
+
+    Examples
+    --------
+    >>> import mergesvm as ms
+    >>> k = ms.learn([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> ms.path(k, [0.01, 100.0]).coef_.round(2).ravel()
+    array([-0.04, -0.79])
+    """
+    whole = solvable(knowledge)
+    values = values_of(Cs)
+    check_terms(values[0], class_weight, multiclass, ties)
+    terms = SolveOptions(float(values[0]), class_weight, multiclass, bool(standardize), bool(penalize_intercept), ties)
+    with small_blas(whole.width):
+        check_sound(whole)
+        problems = terms.problems(whole)
+        (solutions,) = solve_path(
+            whole,
+            [problems],
+            values,
+            standardize=terms.standardize,
+            penalize_intercept=terms.penalize_intercept,
+            engine=Threads(n_jobs),
+        )
+    return Path(values, whole, terms, problems, solutions)
+
+
+def values_of(Cs: Any) -> NDArray[np.float64]:
+    """Values of C as an array, in the order given."""
+    if Cs is None:
+        return USUAL_CS
+    try:
+        values = np.atleast_1d(np.asarray(Cs, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ParameterError(f"Cs has to be a list of positive numbers, not {Cs!r}.") from None
+    if values.ndim != 1 or not len(values):
+        raise ParameterError(f"Cs has to be a list of positive numbers, not {Cs!r}.")
+    for value in values:
+        check_terms(value, None, "ovr", "recount")
+    return values

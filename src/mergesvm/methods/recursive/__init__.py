@@ -1,0 +1,1 @@
+"""Recursive least squares: exact coefficients after every row."""

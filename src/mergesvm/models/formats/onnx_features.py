@@ -1,0 +1,219 @@
+"""Feature maps as steps of ONNX graphs, of the arrays that were drawn.
+
+Every map takes rows in double and gives them in double, and computes in its own precision between. As a type, float is
+number 1 in ONNX, and double is 11.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.errors import ParameterError
+from mergesvm.features.base import FeatureMap
+from mergesvm.features.maps.chain import Chain
+from mergesvm.features.maps.components import Components
+from mergesvm.features.maps.fourier import Fourier
+from mergesvm.features.maps.hidden_layer import HiddenLayer
+from mergesvm.features.maps.identity import Identity
+from mergesvm.features.maps.nystroem import Nystroem
+from mergesvm.features.maps.patches import FAINT, Patches
+from mergesvm.features.random_map import RandomMap
+
+Constants = dict[str, NDArray[Any]]
+
+TYPES = {"float32": 1, "float64": 11}
+
+NUMBERS: Constants = {"zero": np.array(0.0), "one": np.array(1.0), "minus_half": np.array(-0.5)}
+
+# By Gemm: a number that rows are multiplied by before or after MatMul, onnxruntime takes into it, rounded to float.
+PROJECTION = """
+    activity = Gemm(near, weights, bias)
+"""
+
+# Not by the operator Sigmoid, as in the probabilities of models.
+ACTIVATIONS = {
+    "sigmoid": """
+    opposite = Neg(activity)
+    powers = Exp(opposite)
+    powers_and_one = Add(powers, one)
+    applied = Reciprocal(powers_and_one)
+""",
+    "tanh": "applied = Tanh(activity)",
+    "relu": "applied = Relu(activity)",
+    "sine": "applied = Sin(activity)",
+    "gaussian": """
+    squared = Mul(activity, activity)
+    exponents = Mul(squared, minus_half)
+    applied = Exp(exponents)
+""",
+    "absolute": "applied = Abs(activity)",
+    "square": "applied = Mul(activity, activity)",
+}
+
+KERNELS = {
+    "rbf": """
+    squared = Mul(near, near)
+    scaled_lengths = Gemm(squared, factors)
+    opposite_of_distances = Sub(activity, scaled_lengths)
+    exponents = Min(opposite_of_distances, zero)
+    kernel = Exp(exponents)
+""",
+    "polynomial": "kernel = Pow(activity, degree)",
+}
+
+COMPONENTS = """
+    applied = Gemm(near, directions)
+"""
+
+WHITENING = """
+    applied = Gemm(kernel, whitening)
+"""
+
+# By columns, since Conv is not available in double everywhere: all patches of the rows are held at one time. The rim
+# of an image is made of one more column, of zeros, which comes first.
+RESPONSES = """
+    near_and_rim = Pad(near, before)
+    patches = Gather <axis = 1> (near_and_rim, at)
+    means = ReduceMean(patches, last)
+    contours = Sub(patches, means)
+    products = MatMul(contours, filters)
+    lengths = ReduceSumSquare(contours, last)
+    variances = Div(lengths, values)
+    variances_and_faint = Add(variances, faint)
+    contrasts = Sqrt(variances_and_faint)
+    quotients = Div(products, contrasts)
+    responses = Sub(quotients, offsets)
+"""
+
+RECTIFIERS = {
+    "relu": "rectified = Relu(responses)",
+    "absolute": "rectified = Abs(responses)",
+    "split": """
+    opposite = Neg(responses)
+    positive = Relu(responses)
+    negative = Relu(opposite)
+    rectified = Concat <axis = 2> (positive, negative)
+""",
+}
+
+POOLING = """
+    pooled = MatMul(regions, rectified)
+    applied = Flatten <axis = 1> (pooled)
+"""
+
+
+def map_steps(features: FeatureMap) -> tuple[str, Constants, str]:
+    """The steps from ``X`` to mapped rows in double, the constants that they refer to, and the name of these rows.
+
+    >>> text, constants, rows = map_steps(HiddenLayer(4, activation="tanh").freeze([[0.0], [1.0]]))
+    >>> print(text)
+        f0_centred = Sub(X, f0_centre)
+        f0_rounded = Cast <to = 1> (f0_centred)
+        f0_near = Mul(f0_rounded, f0_unit)
+        f0_activity = Gemm(f0_near, f0_weights, f0_bias)
+        f0_applied = Tanh(f0_activity)
+        f0_features = Mul(f0_applied, f0_gain)
+        f0_mapped = Cast <to = 11> (f0_features)
+    >>> rows
+    'f0_mapped'
+    """
+    stages = features.stages if isinstance(features, Chain) else () if isinstance(features, Identity) else (features,)
+    text, constants, rows = "", Constants(), "X"
+    for index, stage in enumerate(stages):
+        prefix = f"f{index}_"
+        steps, arrays = _stage(stage)
+        # All names are the map's own but operators, which begin with a capital, and attributes, after a bracket.
+        own_steps = re.sub(r"(?<![<\w])[a-z]\w*", rf"{prefix}\g<0>", steps)
+        text += f"    {prefix}centred = Sub({rows}, {prefix}centre){own_steps}"
+        constants |= {prefix + name: array for name, array in arrays.items()}
+        rows = f"{prefix}mapped"
+    return text, constants, rows
+
+
+def _stage(features: FeatureMap) -> tuple[str, Constants]:
+    """The steps of one map from ``centred`` to ``mapped``, and all constants that it has."""
+    if not isinstance(features, RandomMap) or features.kind not in KINDS:
+        raise ParameterError(
+            f"{features!r} cannot be written as a part of an ONNX graph; these maps can: {', '.join(KINDS)}. Learn "
+            f"with one of them; or learn from mapped rows, map.transform(X), and give the graph mapped rows, too."
+        )
+    steps, constants = KINDS[features.kind](features)
+    text = f"""
+    rounded = Cast <to = {TYPES[features.precision]}> (centred)
+    near = Mul(rounded, unit)
+    {steps}
+    features = Mul(applied, gain)
+    mapped = Cast <to = 11> (features)
+    """
+    constants |= NUMBERS | {"unit": 1 / features.arrays["scale"]}
+    own = {name: array.astype(features.dtype) for name, array in constants.items() if array.dtype.kind == "f"}
+    return text, {**features.arrays, **constants, **own}
+
+
+def _hidden(layer: HiddenLayer) -> tuple[str, Constants]:
+    """g(W'x + b)."""
+    return PROJECTION + ACTIVATIONS[layer.activation], {}
+
+
+def _fourier(fourier: Fourier) -> tuple[str, Constants]:
+    """cos(w.x + b), as the sine of a quarter more: not every onnxruntime has cosines in double."""
+    return PROJECTION + ACTIVATIONS["sine"], {"bias": fourier.arrays["bias"] + np.float64(np.pi / 2)}
+
+
+def _nystroem(nystroem: Nystroem) -> tuple[str, Constants]:
+    """K_LL^(-1/2) k(L, x)."""
+    constants = {
+        "weights": nystroem.arrays["landmarks"],
+        "bias": nystroem.arrays["constants"],
+        "factors": np.full((nystroem.layout.width, 1), nystroem.arrays["factor"][0]),
+        "degree": np.array(float(nystroem.degree)),
+    }
+    return PROJECTION + KERNELS[nystroem.kernel] + WHITENING, constants
+
+
+def _patches(patches: Patches) -> tuple[str, Constants]:
+    """Rectified responses, averaged over regions."""
+    inputs = patches.layout.width
+    columns = patches._pad(np.arange(1, inputs + 1)[None]).ravel()
+    at = columns[patches.padded(inputs).patches(patches.size)]
+    constants = {
+        "before": np.array([0, 1, 0, 0]),
+        # 32 bits are enough: there is a limit to the values of all patches, and an image has no more pixels.
+        "at": at.astype(np.int32),
+        "last": np.array([2]),
+        "values": np.array(float(at.shape[1])),
+        "faint": np.array(FAINT),
+        "regions": _averages(patches.regions),
+    }
+    return RESPONSES + RECTIFIERS[patches.rectify] + POOLING, constants
+
+
+def _components(components: Components) -> tuple[str, Constants]:  # noqa: ARG001
+    """V'(x - mean)."""
+    return COMPONENTS, {}
+
+
+def _averages(regions: list[NDArray[np.intp]]) -> NDArray[np.float64]:
+    """The matrix that averages over regions, (regions, places), from their bounds."""
+    sides = []
+    for bounds in regions:
+        place = np.arange(bounds[-1])
+        inside = (place >= bounds[:-1, None]) & (place < bounds[1:, None])
+        sides.append(inside / inside.sum(axis=1, keepdims=True))
+    matrix: NDArray[np.float64] = np.kron(*sides)
+    return matrix
+
+
+KINDS: dict[str, Callable[[Any], tuple[str, Constants]]] = {
+    HiddenLayer.kind: _hidden,
+    Fourier.kind: _fourier,
+    Nystroem.kind: _nystroem,
+    Patches.kind: _patches,
+    Components.kind: _components,
+}
+"""How each kind of map is applied to rows about its centre, in ONNX: from ``near`` to ``applied``."""

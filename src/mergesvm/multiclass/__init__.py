@@ -1,0 +1,1 @@
+"""From many classes to binary problems and back."""

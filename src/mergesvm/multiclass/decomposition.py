@@ -1,0 +1,96 @@
+"""The binary problems that a problem of many classes falls into."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.errors import FormError
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.multiclass.class_weights import given_weights, side_weights
+
+
+@dataclass(frozen=True)
+class Problems:
+    """Binary problems over the same classes.
+
+    Attributes
+    ----------
+    signs : array of {-1, 0, +1}, shape (problems, classes)
+        Which side each class takes; 0 where it takes no part.
+    sides : array of shape (problems, 2)
+        The weights of the negative and of the positive side.
+    classes : array of shape (classes,)
+        What the weight of each class is multiplied with, in all problems.
+    """
+
+    signs: NDArray[np.int8]
+    sides: NDArray[np.float64]
+    classes: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.signs)
+
+    def weights(self, problem: int) -> NDArray[np.float64]:
+        """The weight of each class in one problem; 0 where it takes no part."""
+        negative, positive = self.sides[problem]
+        sign = self.signs[problem]
+        return self.classes * np.where(sign > 0, positive, np.where(sign < 0, negative, 0.0))
+
+
+def one_vs_rest(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | None = None) -> Problems:
+    """Each class against all others; for two classes one problem, the second class against the first.
+
+    >>> import mergesvm as ms
+    >>> k = ms.learn([[1.0], [2.0], [3.0], [4.0]], ["a", "b", "c", "c"])
+    >>> one_vs_rest(k, "balanced").weights(0)
+    array([2.        , 0.66666667, 0.66666667])
+    """
+    n_classes = len(knowledge.labels)
+    positive = range(n_classes) if n_classes > 2 else range(n_classes - 1, n_classes)
+    signs = np.full((len(positive), n_classes), -1, dtype=np.int8)
+    signs[np.arange(len(positive)), positive] = 1
+    return _weighted(knowledge, signs, class_weight)
+
+
+def one_vs_one(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | None = None) -> Problems:
+    """Each pair of classes by itself, in the order (0, 1), (0, 2), ..., (1, 2), ...; the second is the positive one.
+
+    >>> import mergesvm as ms
+    >>> one_vs_one(ms.learn([[1.0], [2.0], [3.0]], ["a", "b", "c"])).signs
+    array([[-1,  1,  0],
+           [-1,  0,  1],
+           [ 0, -1,  1]], dtype=int8)
+    """
+    if not knowledge.per_class:
+        raise FormError(
+            "One-vs-one needs the Gram matrix of every class, and this knowledge holds one pooled matrix. "
+            "Use multiclass='ovr', or learn with per_class=True."
+        )
+    n_classes = len(knowledge.labels)
+    pairs = list(combinations(range(n_classes), 2))
+    signs = np.zeros((len(pairs), n_classes), dtype=np.int8)
+    for problem, (negative, positive) in enumerate(pairs):
+        signs[problem, negative], signs[problem, positive] = -1, 1
+    return _weighted(knowledge, signs, class_weight)
+
+
+def _weighted(knowledge: Knowledge, signs: NDArray[np.int8], class_weight: Any) -> Problems:
+    if not knowledge.per_class and class_weight is not None:
+        raise FormError(
+            "In the pooled form class weights are fixed when learning. Solve with class_weight=None, or learn with "
+            "per_class=True."
+        )
+    sides = np.ones((len(signs), 2))
+    if isinstance(class_weight, Mapping):
+        return Problems(signs, sides, given_weights(class_weight, knowledge.labels))
+    if class_weight is not None:
+        for problem, sign in enumerate(signs):
+            counts = float(knowledge.counts[sign > 0].sum()), float(knowledge.counts[sign < 0].sum())
+            sides[problem] = side_weights(class_weight, *counts)[::-1]
+    return Problems(signs, sides, np.ones(len(knowledge.labels)))

@@ -1,0 +1,206 @@
+"""The program of each rank of the cascade: ``mpiexec -n 4 python -m mergesvm.reproduce.cascade_ranks FOLDER ROWS REPEATS``.
+
+The folder has the arrays ``X.npy`` and ``y.npy``, and perhaps a map, ``map.features``. Each rank holds its own share of
+the first rows, and no others. The first rank says what was measured, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm import precompile
+from mergesvm.engines.mpi.attempt import Attempt
+from mergesvm.engines.mpi.cascade import CHUNK
+from mergesvm.engines.mpi.engine import MPI
+from mergesvm.engines.threads import Threads
+from mergesvm.features.base import FeatureMap
+from mergesvm.features.format import load
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.learning.learn import learn
+from mergesvm.knowledge.learning.partial_result import PartialResult
+from mergesvm.knowledge.learning.reduction import Reducer
+from mergesvm.methods.proximal.solve import solve
+from mergesvm.reproduce.cascade_cost import Handling, Link
+
+WEIGHTS = "complement"
+"""The weighting of the paper, equation 3."""
+
+PINGS = 200
+NAP = 0.0005
+SEVERAL = 8
+"""So many descriptions are read to know how long one takes."""
+
+
+class Rank:
+    """One rank, with its own rows.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+    folder : Path
+    n_rows : int
+        Of all ranks together.
+    """
+
+    def __init__(self, comm: Any, folder: Path, n_rows: int) -> None:
+        self.comm = comm
+        self.n_rows = n_rows
+        bounds = np.linspace(0, n_rows, comm.size + 1).astype(int)
+        first, end = bounds[comm.rank], bounds[comm.rank + 1]
+        self.X: NDArray[Any] = np.array(np.load(folder / "X.npy", mmap_mode="r")[first:end])
+        self.y: NDArray[Any] = np.array(np.load(folder / "y.npy", mmap_mode="r")[first:end])
+        path = folder / "map.features"
+        self.features: FeatureMap | None = load(path) if path.exists() else None
+
+    def rest(self) -> None:
+        """Wait for the others without using the core, as MPI's own barrier does: others may need it."""
+        request = self.comm.Ibarrier()
+        while not request.Test():
+            time.sleep(NAP)
+
+    def alone(self) -> tuple[Knowledge, float]:
+        """Knowledge of this rank's own rows, and the CPU seconds that it took."""
+        self.rest()
+        with Threads.single_threaded_blas():
+            began = time.process_time()
+            known = learn(self.X, self.y, features=self.features, n_jobs=1)
+            return known, time.process_time() - began
+
+    def together(self, engine: MPI) -> tuple[Any, float]:
+        """The model of all rows, at the root, and the seconds that learning and solving took."""
+        self.rest()
+        self.comm.Barrier()
+        began = time.perf_counter()
+        known = learn(self.X, self.y, features=self.features, engine=engine)
+        if not engine.receives:
+            return None, 0.0
+        with Threads.single_threaded_blas():
+            model = solve(known, 1.0, WEIGHTS)
+        return model, time.perf_counter() - began
+
+    def solving(self, known: Knowledge, repeats: int) -> float:
+        """CPU seconds of solving, which the root does alone."""
+        with Threads.single_threaded_blas():
+            return least(lambda: solve(known, 1.0, WEIGHTS), repeats)
+
+    def link(self, size: int) -> Link | None:
+        """Latency and bandwidth between the first two ranks, while the others rest; messages as in the cascade."""
+        if self.comm.size == 1:
+            return None
+        self.rest()
+        found = None
+        if self.comm.rank < 2:
+            numbers = np.zeros(size // 8)
+            chunks = [numbers[at : at + CHUNK] for at in range(0, len(numbers), CHUNK)]
+            latency = min(self._pass([numbers[:1]]) for _ in range(PINGS))
+            seconds = min(self._pass(chunks) for _ in range(PINGS // 10))
+            found = Link(latency, size / max(seconds - latency, 1e-9))
+        self.rest()
+        return found
+
+    def _pass(self, chunks: list[NDArray[np.float64]]) -> float:
+        """Seconds that messages take one way: there and back, by two."""
+        other = 1 - self.comm.rank
+        began = time.perf_counter()
+        for turn in (0, 1):
+            for chunk in chunks:
+                if self.comm.rank == turn:
+                    self.comm.Send(chunk, dest=other)
+                else:
+                    self.comm.Recv(chunk, source=other)
+        return (time.perf_counter() - began) / 2
+
+
+def told(known: Knowledge, rank: int = 0) -> list[bytes]:
+    """What the others are told by a rank: first that its rows are in order, and then what its knowledge is of."""
+    ready, done = Attempt(rank), Attempt(rank)
+    done.results = [Reducer(known.features).describe(PartialResult(known))]
+    return [ready.message(), done.message()]
+
+
+def handling_of(known: Knowledge, repeats: int) -> tuple[Handling, int]:
+    """CPU seconds of packing knowledge, and of adding to it, as a rank does it; and how many bytes its sums have."""
+    join, harvest = Reducer(known.features), PartialResult(known)
+    plan = join.agree([join.describe(harvest)])
+    blocks = [np.zeros(block.size) for block in join.blocks(plan)]
+    spare, total = np.zeros(CHUNK), join.total(plan, harvest)
+    size = sum(block.nbytes for block in blocks)
+    messages = SEVERAL * told(known)
+
+    def pack() -> None:
+        for index, block in enumerate(blocks):
+            join.pack(harvest, plan, index, block)
+
+    def add() -> None:
+        for index, block in enumerate(blocks):
+            for at in range(0, len(block), CHUNK):
+                total.add(index, at, spare[: min(CHUNK, len(block) - at)], last=False)
+
+    def agree() -> None:
+        attempts = [pickle.loads(message) for message in messages]
+        join.blocks(join.agree([attempt.results[0] for attempt in attempts if attempt.results]))
+
+    packing, adding = (least(work, repeats) / size for work in (pack, add))
+    return Handling(packing, adding, least(agree, repeats) / SEVERAL), size
+
+
+def least(work: Any, repeats: int) -> float:
+    """CPU seconds of the best of several runs."""
+    times = []
+    for _ in range(max(repeats, 2)):
+        began = time.process_time()
+        work()
+        times.append(time.process_time() - began)
+    return min(times)
+
+
+def main(folder: Path, n_rows: int, repeats: int) -> None:
+    """Measure, and say what came out."""
+    import mpi4py.MPI
+
+    comm = mpi4py.MPI.COMM_WORLD
+    rank = Rank(comm, folder, n_rows)
+    precompile()
+    learning, walls = [], []
+    with MPI(comm, root=0) as engine:
+        for _ in range(repeats + 1):  # the first is a warm-up
+            known, busy = rank.alone()
+            learning.append(max(comm.allgather(busy)))
+            before = engine.traffic
+            model, wall = rank.together(engine)
+            walls.append(wall)
+        sent = engine.traffic
+    described = sum(comm.allgather(sum(map(len, told(known, comm.rank)))))
+    handling, size = handling_of(known, repeats)
+    link = rank.link(size)
+    if comm.rank == 0:
+        found = {
+            "ranks": comm.size,
+            "rows": n_rows,
+            "width": known.width,
+            "n_classes": len(model.classes_),
+            "walls": walls[1:],
+            "learning": learning[1:],
+            "solving": rank.solving(known, repeats),
+            "handling": asdict(handling),
+            "link": None if link is None else asdict(link),
+            "described": described,
+            "sent": sent.total - before.total,
+            "messages": sent.messages - before.messages,
+            "rounds": sent.rounds - before.rounds,
+            "coefficients": [*np.ravel(model.coef_).tolist(), *np.ravel(model.intercept_).tolist()],
+        }
+        sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

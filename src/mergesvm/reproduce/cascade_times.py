@@ -1,0 +1,59 @@
+"""Ranks started by ``mpiexec``, and what they measure."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.errors import EngineError
+from mergesvm.features.base import FeatureMap
+from mergesvm.reproduce.cascade_cost import Measured
+
+PROGRAM = "mergesvm.reproduce.cascade_ranks"
+
+
+def find_mpiexec() -> str:
+    """The program that starts ranks: the one beside this Python, or else on the path."""
+    beside = Path(sys.executable).parent
+    found = shutil.which("mpiexec", path=str(beside)) or shutil.which("mpiexec")
+    if found is None or find_spec("mpi4py") is None:
+        missing = "mpiexec" if found is None else "mpi4py"
+        raise EngineError(f"The cascade runs on MPI, and there is no {missing}: pip install 'mergesvm[mpi]'.")
+    return found
+
+
+def put_rows(folder: Path, X: NDArray[Any], y: NDArray[Any], features: FeatureMap | None = None) -> Path:
+    """Write rows, and perhaps a map, to where ranks find them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(folder / "X.npy", X)
+    np.save(folder / "y.npy", y)
+    if features is not None:
+        features.save(folder / "map.features")
+    return folder
+
+
+def measure(folder: Path, n_rows: int, ranks: int, repeats: int) -> Measured:
+    """Let so many ranks learn the first rows of a folder, each its own share."""
+    # Run by mpi4py, an error at one rank ends them all, and none is left waiting.
+    program = [sys.executable, "-m", "mpi4py", "-m", PROGRAM, str(folder), str(n_rows), str(repeats)]
+    command = [find_mpiexec(), "-n", str(ranks), *program]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        said = "\n".join(done.stderr.splitlines()[-20:]) or "They said nothing."
+        raise EngineError(f"{ranks} ranks ended with code {done.returncode}. {said}")
+    return Measured.of(json.loads(lines[-1]))
+
+
+def core_count() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

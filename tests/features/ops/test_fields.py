@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from maps import COLOURED, X
+from mergesvm.features import Fourier, HiddenLayer
+from mergesvm.features.ops.fields import FEWEST, LEAST_SIDE, MOST, draw_fields, spread_within
+from mergesvm.features.pilot import Pilot
+
+
+@pytest.mark.parametrize(("image", "height", "width", "channels"), [(None, 6, 6, 1), (COLOURED, 4, 3, 3)])
+def test_rectangles_are_whole_rectangles_of_pixels_of_every_size_and_place(image, height, width, channels):
+    masks = draw_fields("rectangles", image, 36, 9000, np.random.default_rng(0))
+    assert masks.shape == (36, 9000)
+    seen = set()
+    for mask in masks.T.reshape(-1, height, width, channels):
+        assert (mask == mask[:, :, :1]).all()  # all channels of a pixel
+        lines, places = mask[:, :, 0].any(axis=1), mask[:, :, 0].any(axis=0)
+        assert (mask[:, :, 0] == np.outer(lines, places)).all()
+        ends = []
+        for line in (lines, places):
+            at = np.flatnonzero(line)
+            assert len(at) == at[-1] - at[0] + 1
+            ends.append((int(at[0]), int(at[-1]) + 1))
+        seen.add(tuple(ends))
+    least = [max(1, round(LEAST_SIDE * side)) for side in (height, width)]
+    spans = [
+        {(a, b) for a in range(side) for b in range(a + low, side + 1)}
+        for side, low in zip((height, width), least, strict=True)
+    ]
+    assert seen == {(one, other) for one in spans[0] for other in spans[1]}
+
+
+def test_fields_of_a_table_are_of_every_allowed_size_and_all_columns_are_seen_alike():
+    masks = draw_fields("columns", None, 20, 4000, np.random.default_rng(0))
+    sizes = masks.sum(axis=0)
+    assert set(sizes) == set(range(round(FEWEST * 20), round(MOST * 20) + 1))
+    share = masks.mean(axis=1)
+    expected = sizes.mean() / 20
+    assert (np.abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / 4000)).all()
+    assert draw_fields("columns", None, 1, 5, np.random.default_rng(0)).all()
+
+
+def test_without_fields_a_feature_sees_all_columns():
+    assert draw_fields(None, None, 36, 5, np.random.default_rng(0)) is None
+
+
+def test_the_spread_within_a_field_is_the_mean_squared_distance_in_its_columns():
+    pilot = Pilot.of(X)
+    masks = draw_fields("columns", None, 36, 30, np.random.default_rng(0))
+    pairs = (X[:, None] - X[None]) ** 2
+    np.testing.assert_allclose(spread_within(pilot, None), pairs.sum(axis=2).mean())
+    np.testing.assert_allclose(spread_within(pilot, masks), (pairs.mean(axis=(0, 1)) @ masks))
+
+
+@pytest.mark.parametrize("fields", ["rectangles", "columns"])
+@pytest.mark.parametrize("make", [HiddenLayer, Fourier])
+def test_a_feature_does_not_change_with_columns_outside_of_its_field(make, fields):
+    features = make(40, fields=fields, precision="float64", scaling="none").freeze(X)
+    inside = features.arrays["weights"] != 0
+    assert 0 < inside.mean() < 1
+    before = features.transform(X[:20])
+    for column in range(36):
+        changed = X[:20].copy()
+        changed[:, column] += 0.5
+        moved = np.abs(features.transform(changed) - before).max(axis=0) > 1e-12
+        assert (moved == inside[column]).all()
