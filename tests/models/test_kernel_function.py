@@ -11,11 +11,11 @@ from kernel_reference import dual_objective, kernel_matrix, optimum
 from mergesvm.engines import Threads
 from mergesvm.methods.kernel.jit.dual import NARROW, ascend
 from mergesvm.methods.kernel.jit.tables import add_between, add_within
-from mergesvm.methods.kernel.jit.values import exponentials
 from mergesvm.methods.kernel.row_store import Known, RowStore
 from mergesvm.methods.kernel.subproblems import Subproblems
 from mergesvm.methods.kernel.worker.column_cache import ColumnCache
 from mergesvm.models.kernel_function import Kernel
+from mergesvm.models.kernel_values_jit import exponentials
 
 KERNELS = [
     Kernel("rbf", 0.3),

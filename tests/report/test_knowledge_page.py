@@ -13,7 +13,6 @@ from scipy.stats import norm
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 import mergesvm as ms
-from report.test_evaluation_page import HOSTILE, Page
 from mergesvm.cli.main import main
 from mergesvm.methods.proximal.path import USUAL_CS
 from mergesvm.report.answers import PATIENCE
@@ -21,6 +20,7 @@ from mergesvm.report.charts.axis import Axis
 from mergesvm.report.charts.cells import cell_map
 from mergesvm.report.charts.signed_bars import signed_bars
 from mergesvm.report.html import plain
+from report.test_evaluation_page import HOSTILE, Page
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from scipy.linalg.lapack import dpotri
 
 from mergesvm.errors import SolverWarning, warn_caller
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.methods.proximal.closed_form import Solution
 from mergesvm.methods.proximal.equations import CoefficientScaling, Equations
 from mergesvm.methods.proximal.factor import EPSILON, by_triangles, trusted_cholesky
 from mergesvm.methods.proximal.losses import Bundle, squared_losses
 from mergesvm.methods.proximal.rounding import CancellationGuard
+from mergesvm.models.solution import Solution
 from mergesvm.multiclass.decomposition import Problems
 
 Numbers = NDArray[np.float64]

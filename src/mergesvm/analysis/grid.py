@@ -13,7 +13,6 @@ from mergesvm.data.labels import Label
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.methods.proximal.closed_form import Solution
 from mergesvm.methods.proximal.eigen_path import solve_path
 from mergesvm.methods.proximal.factor import small_blas
 from mergesvm.methods.proximal.losses import Bundle
@@ -21,6 +20,7 @@ from mergesvm.methods.proximal.path import values_of
 from mergesvm.methods.proximal.solve import SolveOptions, check_terms
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.models.solution import Solution
 from mergesvm.multiclass.decomposition import Problems
 
 

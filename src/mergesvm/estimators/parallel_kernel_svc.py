@@ -19,9 +19,9 @@ from mergesvm.engines.registry import placed
 from mergesvm.errors import DataError, EngineError, ParameterError
 from mergesvm.estimators.inputs import input_kept_on_failure, rows_to_learn, rows_to_predict
 from mergesvm.methods.kernel.exchange import Exchange
-from mergesvm.methods.kernel.options import METHODS, KernelOptions
+from mergesvm.methods.kernel.options import KernelOptions
 from mergesvm.methods.kernel.training import Collection, KernelTraining, check_rows
-from mergesvm.models.kernel import KernelModel
+from mergesvm.models.kernel import KERNEL_SOLVERS, KernelModel
 from mergesvm.models.kernel_function import KERNELS, Kernel
 from mergesvm.multiclass.class_weights import check_scheme
 from mergesvm.multiclass.votes import TIE_RULES
@@ -362,7 +362,7 @@ class ParallelKernelSVC(ClassifierMixin, BaseEstimator):
             whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
             if not (whole or (value is None and name != "working_set")):
                 raise ParameterError(f"{name} has to be a whole number of at least {least}, not {value!r}.")
-        _choice("method", self.method, METHODS)
+        _choice("method", self.method, KERNEL_SOLVERS)
         _choice("stop", self.stop, ("violation", "gap"))
         _choice("ties", self.ties, TIE_RULES)
         if self.precision is not None:

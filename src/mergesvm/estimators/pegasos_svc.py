@@ -18,11 +18,11 @@ from mergesvm.estimators.base import BaseClassifier
 from mergesvm.estimators.inputs import frozen_map_of, input_kept_on_failure, map_of, rows_to_learn
 from mergesvm.features.base import FeatureMap
 from mergesvm.methods.pegasos.options import PegasosOptions
-from mergesvm.methods.pegasos.schedule import LEAST, MOST, Schedule
 from mergesvm.methods.pegasos.training import Pegasos, check_same_rows, train_pegasos
 from mergesvm.models.hyperplanes import Hyperplanes
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.models.schedule import LEAST, MOST, Schedule
 
 
 class PegasosSVC(BaseClassifier):

@@ -21,6 +21,7 @@ from mergesvm.knowledge.learning.local import Progress
 from mergesvm.knowledge.provenance import Provenance
 from mergesvm.knowledge.signature import Signature
 from mergesvm.models.calibration import Calibration, check_method
+from mergesvm.models.heldout_scores import heldout_scores
 
 
 @dataclass(frozen=True)
@@ -141,10 +142,8 @@ class Model(ABC):
         >>> model.predict_proba([[1.5]]).round(1), model.calibration_
         (array([[0.5, 0.5]]), Calibration(method='platt', rows=4))
         """
-        from mergesvm.analysis.heldout_scores import kept_back_scores
-
         check_method(method)
-        scores, codes, weights = kept_back_scores(self, X, y, sample_weight, progress)
+        scores, codes, weights = heldout_scores(self, X, y, sample_weight, progress)
         return self.with_calibration(Calibration.fit(scores, codes, weights, method, len(self.labels)))
 
     def with_calibration(self, calibration: Calibration | None) -> Self:

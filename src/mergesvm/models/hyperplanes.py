@@ -13,8 +13,8 @@ from mergesvm.data.rows.base import spans
 from mergesvm.engines.threads import Threads
 from mergesvm.features.mapped import MappedRows
 from mergesvm.knowledge.knowledge import counted
-from mergesvm.methods.proximal.closed_form import Solution
 from mergesvm.models.base import Domain, Model, check_scores
+from mergesvm.models.solution import Solution
 
 BLOCK_BYTES = 2**21
 """Rows are scored so many bytes at a time."""

@@ -15,7 +15,10 @@ from mergesvm.knowledge.knowledge import counted
 from mergesvm.models.base import Domain, Model, check_scores
 from mergesvm.models.expansion import Expansion
 from mergesvm.models.score_moments import SideMoments
-from mergesvm.multiclass.voting import Voting
+from mergesvm.models.voting import Voting
+
+KERNEL_SOLVERS = ("working-set", "active-set", "gradient")
+"""The methods that train kernel models."""
 
 
 class KernelModel(Model):

@@ -15,6 +15,9 @@ from mergesvm.errors import DataError, ParameterError
 
 KERNELS = ("rbf", "linear", "poly")
 
+MAX_UNCACHED_COLUMNS = 64
+"""Up to this many columns, recomputing a kernel value of dense rows is as fast as a cache lookup."""
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -150,9 +153,7 @@ class Lifted:
     @property
     def narrow(self) -> bool:
         """Whether they are dense, and so narrow that kernel values are as soon computed as looked for."""
-        from mergesvm.methods.kernel.jit.dual import NARROW
-
-        return isinstance(self.matrix, np.ndarray) and self.matrix.shape[1] <= NARROW
+        return isinstance(self.matrix, np.ndarray) and self.matrix.shape[1] <= MAX_UNCACHED_COLUMNS
 
     def take(self, places: Any) -> Lifted:
         """Some of the rows: a slice is no copy of dense ones."""
@@ -180,7 +181,7 @@ class Lifted:
 def _exponentials(out: NDArray[Any]) -> None:
     """Exp of exponents, in place. A distance is not negative, but for rounding."""
     if out.dtype == np.float32:
-        from mergesvm.methods.kernel.jit.values import exponentials_single
+        from mergesvm.models.kernel_values_jit import exponentials_single
 
         exponentials_single(out)
     else:

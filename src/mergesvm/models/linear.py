@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from mergesvm.errors import FormError, ParameterError
-from mergesvm.methods.proximal.closed_form import Solution
 from mergesvm.models.base import Domain
 from mergesvm.models.hyperplanes import Hyperplanes
 from mergesvm.models.score_moments import ClassMoments, SideMoments
+from mergesvm.models.solution import Solution
 
 
 class LinearModel(Hyperplanes):

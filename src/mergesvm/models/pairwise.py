@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from mergesvm.data.rows.base import spans
 from mergesvm.data.rows.convert import as_rows
-from mergesvm.methods.proximal.closed_form import Solution
 from mergesvm.models.base import Domain
 from mergesvm.models.hyperplanes import Hyperplanes
 from mergesvm.models.score_moments import SideMoments
-from mergesvm.multiclass.voting import Voting
+from mergesvm.models.solution import Solution
+from mergesvm.models.voting import Voting
 
 BLOCK_SCORES = 1 << 21
 """Votes are counted for so many scores at a time: 47 classes have 1,081 scores a row."""

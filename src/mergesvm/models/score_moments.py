@@ -8,16 +8,22 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.methods.proximal.closed_form import Solution
+from mergesvm.models.solution import Solution
 from mergesvm.multiclass.decomposition import Problems
 
 DRAWS = 4096
 """Scores drawn from the normal distributions of the classes to fit the temperature."""
 
 TINY = float(np.finfo(np.float64).tiny)
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
+"""Points and weights of the normal distribution."""
+
+RANGE = 7.0
+"""Probabilities change with scores e^7 times faster than the scores vary, or slower, at most."""
 
 
 @dataclass(frozen=True)
@@ -128,3 +134,33 @@ def class_moments(knowledge: Knowledge, solution: Solution) -> ClassMoments:
     covariance = total @ solution.coefs.T / knowledge.counts.sum() - (centres.T * shares) @ centres
     frequencies = knowledge.frequencies / knowledge.frequencies.sum()
     return ClassMoments(centres + solution.offsets, covariance, frequencies)
+
+
+def symmetric_moments(found: SideMoments) -> SideMoments:
+    """Moments by which log-odds are a times the score, with the a of least expected log-loss, if scores are normal.
+
+    Where the hinge loss is least, a score of zero is where it cannot tell; so that is where both sides are as likely,
+    and the more likely side always the predicted one. They are the moments of two sides of as many rows about -m and m.
+
+    >>> moments = symmetric_moments(SideMoments(np.array([[-3.0, 1.0]]), np.array([1.0]), np.array([[10.0, 30.0]])))
+    >>> moments.log_odds(np.array([[0.0], [1.0]])).round(2)
+    array([[0.  ],
+           [2.08]])
+    """
+    total = np.maximum(found.counts.sum(axis=1), 1.0)
+    shares = found.counts / total[:, None]
+    deviations = np.sqrt(found.variances)
+    # Scores of both sides at the nodes, turned such that they are positive where they are right.
+    right = np.array([-1.0, 1.0])[:, None] * (found.means[:, :, None] + deviations[:, None, None] * NODES)
+    weights = shares[:, :, None] * (WEIGHTS / WEIGHTS.sum())
+    unit = np.maximum(np.sqrt((weights * right**2).sum(axis=(1, 2))), np.finfo(np.float64).tiny)
+    low, high = np.full(len(unit), -RANGE), np.full(len(unit), RANGE)
+    for _ in range(40):
+        middle = (low + high) / 2
+        slope = (np.exp(middle) / unit)[:, None, None]
+        wanting = (weights * right * expit(-slope * right)).sum(axis=(1, 2)) > 0
+        low, high = np.where(wanting, middle, low), np.where(wanting, high, middle)
+    half = np.exp(low) / unit * found.variances / 2
+    # Without variance any means do that are as far apart as the scores; SideMoments knows what to do with them.
+    half = np.where(found.variances > 0, half, np.abs(found.means).mean(axis=1))
+    return SideMoments(np.column_stack([-half, half]), found.variances, np.column_stack([total / 2, total / 2]))

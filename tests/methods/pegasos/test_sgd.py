@@ -14,9 +14,9 @@ from mergesvm.data.batch import Batch
 from mergesvm.engines import Threads
 from mergesvm.features import Identity
 from mergesvm.methods.pegasos import sgd as pegasos
-from mergesvm.methods.pegasos.row_pool import RowPool
-from mergesvm.methods.pegasos.schedule import Schedule
 from mergesvm.methods.pegasos.sgd import Seeds, Side, Walk, take_steps
+from mergesvm.methods.row_pool import RowPool
+from mergesvm.models.schedule import Schedule
 from reference import blobs
 
 

@@ -18,9 +18,9 @@ from mergesvm.features.maps.nystroem import KERNELS
 from mergesvm.features.maps.patches import RECTIFIERS
 from mergesvm.features.ops.activations import ACTIVATIONS
 from mergesvm.features.spec import drawn_classes
-from mergesvm.methods.proximal.closed_form import Solution
 from mergesvm.models.formats.onnx import write_onnx
 from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.models.solution import Solution
 from reference import blobs
 
 TIES = ["sequential", "recount", "margin"]

@@ -15,8 +15,6 @@ from mergesvm.methods.kernel.messages import Packet, Pair, RaggedArray
 from mergesvm.models.kernel_function import Kernel
 from mergesvm.models.score_moments import SideMoments
 
-METHODS = ("working-set", "active-set", "gradient")
-
 
 @dataclass(frozen=True)
 class KernelOptions:

@@ -22,10 +22,10 @@ from mergesvm.methods.kernel.gradient import GradientUnit
 from mergesvm.methods.kernel.options import KernelOptions, Trained
 from mergesvm.methods.kernel.trainer import KernelMachine, Progress
 from mergesvm.methods.kernel.worker.unit import Unit
-from mergesvm.methods.pegasos.score_moments import even
 from mergesvm.models.base import Domain
 from mergesvm.models.expansion import Expansion
 from mergesvm.models.kernel import KernelModel
+from mergesvm.models.score_moments import symmetric_moments
 from mergesvm.multiclass.class_weights import known_weights
 
 
@@ -217,7 +217,7 @@ class KernelTraining:
             coefs[line, at] = trained.coefs.values[span]
         counts = np.bincount(labels, minlength=len(classes))
         expansion = Expansion(kernel, vectors, counts, coefs, trained.intercepts, self._precision)
-        return KernelModel(domain, expansion, even(trained.moments), self._ties, terms.method)
+        return KernelModel(domain, expansion, symmetric_moments(trained.moments), self._ties, terms.method)
 
 
 def _own(build: type[Unit], batch: Batch, _: int) -> Unit:

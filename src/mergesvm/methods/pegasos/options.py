@@ -8,7 +8,7 @@ from typing import Any
 
 from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
-from mergesvm.methods.pegasos.schedule import Schedule
+from mergesvm.models.schedule import Schedule
 from mergesvm.multiclass.class_weights import check_scheme, known_weights
 from mergesvm.multiclass.votes import TIE_RULES
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mergesvm.data.rows.base import spans
 from mergesvm.engines.base import Engine
 from mergesvm.errors import DataError
-from mergesvm.methods.pegasos.row_pool import RowPool
-from mergesvm.methods.pegasos.schedule import MOST_STEPS, Schedule
+from mergesvm.methods.row_pool import RowPool
+from mergesvm.models.schedule import MOST_STEPS, Schedule
 
 CALL_PRODUCTS = 1 << 28
 """A call of the kernel makes about so many products, some tenths of a second: then an interrupt is heard."""

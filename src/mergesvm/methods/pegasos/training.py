@@ -20,15 +20,15 @@ from mergesvm.errors import DataError, ParameterError, SignatureError, SolverWar
 from mergesvm.features.base import FeatureMap
 from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.pegasos.options import PegasosOptions
-from mergesvm.methods.pegasos.row_pool import RowPool
-from mergesvm.methods.pegasos.score_moments import class_scores, even, side_scores
+from mergesvm.methods.pegasos.score_moments import class_scores, side_scores
 from mergesvm.methods.pegasos.sgd import Seeds, Side, Walk, take_steps
-from mergesvm.methods.proximal.closed_form import Solution
+from mergesvm.methods.row_pool import RowPool
 from mergesvm.models.base import Domain
 from mergesvm.models.hyperplanes import Hyperplanes
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
-from mergesvm.models.score_moments import ClassMoments, SideMoments
+from mergesvm.models.score_moments import ClassMoments, SideMoments, symmetric_moments
+from mergesvm.models.solution import Solution
 from mergesvm.multiclass.class_weights import given_weights, side_weights
 
 Key = tuple[Label, ...]
@@ -97,7 +97,7 @@ def train_pegasos(
     Examples
     --------
     >>> from mergesvm.features.maps.identity import Identity
-    >>> from mergesvm.methods.pegasos.schedule import Schedule
+    >>> from mergesvm.models.schedule import Schedule
     >>> batch = Batch.of([[0.0], [1.0], [5.0], [6.0]], ["low", "low", "high", "high"])
     >>> learned = train_pegasos(batch, Identity(), PegasosOptions(Schedule(1e-3, 1000)))
     >>> learned.model.predict([[0.5], [5.5]]), learned.steps
@@ -262,7 +262,7 @@ def _model(
         means, covariance = class_scores(pool, planes, at, fresh, known, engine)
         return LinearModel(domain, solution, ClassMoments(means, covariance, counts / counts.sum()))
     moments = side_scores(pool, planes, [_sides(key, classes) for key in walks], at, engine)
-    moments = _kept(even(moments), list(walks), trained, old)
+    moments = _kept(symmetric_moments(moments), list(walks), trained, old)
     if len(classes) > 2:
         return PairwiseModel(domain, solution, moments, terms.ties)
     return LinearModel(domain, solution, moments)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,28 +10,11 @@ from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.equations import CoefficientScaling, Equations
 from mergesvm.methods.proximal.factor import factorise
 from mergesvm.methods.proximal.rounding import CancellationGuard
+from mergesvm.models.solution import Solution
 from mergesvm.multiclass.decomposition import Problems
 
 SMALL = 1e7
 """With fewer products than this, threads take longer to start than to save."""
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Separating planes: the score of problem p is ``coefs[p] . (x - anchor) + offsets[p]``.
-
-    Attributes
-    ----------
-    coefs : array of shape (problems, features)
-    offsets : array of shape (problems,)
-        The score at the anchor. Taken there, and not at the origin, it keeps its digits when features are far off.
-    solvers : tuple of str
-        The solver of each problem.
-    """
-
-    coefs: NDArray[np.float64]
-    offsets: NDArray[np.float64]
-    solvers: tuple[str, ...]
 
 
 def solve_problems(

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from mergesvm.engines.threads import Threads
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.methods.proximal.closed_form import SMALL, Solution, solve_equations
+from mergesvm.methods.proximal.closed_form import SMALL, solve_equations
 from mergesvm.methods.proximal.equations import CoefficientScaling, Equations
 from mergesvm.methods.proximal.factor import cholesky_tolerance
 from mergesvm.methods.proximal.rounding import CancellationGuard
+from mergesvm.models.solution import Solution
 from mergesvm.multiclass.decomposition import Problems
 
 Numbers = NDArray[np.float64]

@@ -13,13 +13,13 @@ from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.methods.proximal.closed_form import Solution
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.proximal.eigen_path import solve_path
 from mergesvm.methods.proximal.factor import small_blas
 from mergesvm.methods.proximal.solve import SolveOptions, check_terms, solvable
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.models.solution import Solution
 from mergesvm.multiclass.decomposition import Problems
 
 USUAL_CS = np.logspace(-6, 6, 25)

@@ -12,13 +12,14 @@ from mergesvm.engines.threads import Threads
 from mergesvm.errors import KnowledgeError, ParameterError
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.methods.proximal.closed_form import Solution, solve_problems
+from mergesvm.methods.proximal.closed_form import solve_problems
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.proximal.factor import small_blas
 from mergesvm.models.base import Domain
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.score_moments import class_moments, side_moments
+from mergesvm.models.solution import Solution
 from mergesvm.multiclass.class_weights import check_scheme, known_weights
 from mergesvm.multiclass.decomposition import Problems, one_vs_one, one_vs_rest
 from mergesvm.multiclass.votes import TIE_RULES

@@ -17,7 +17,6 @@ from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.local import batch_of
 from mergesvm.knowledge.provenance import Origin, now
 from mergesvm.knowledge.signature import Signature
-from mergesvm.methods.proximal.closed_form import Solution
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.recursive.checks import Check, Checks
 from mergesvm.methods.recursive.options import NUMBERS, RecursiveOptions
@@ -27,6 +26,7 @@ from mergesvm.methods.recursive.row_encoder import LARGEST, RowEncoder
 from mergesvm.models.base import Domain
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.score_moments import ClassMoments, SideMoments, class_moments, side_moments
+from mergesvm.models.solution import Solution
 from mergesvm.multiclass.class_weights import known_weights
 from mergesvm.multiclass.decomposition import one_vs_rest
 

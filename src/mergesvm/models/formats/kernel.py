@@ -11,10 +11,9 @@ from mergesvm.errors import ParameterError
 from mergesvm.files.content import Content
 from mergesvm.files.header import LARGEST, Header
 from mergesvm.knowledge.signature import Signature
-from mergesvm.methods.kernel.options import METHODS
 from mergesvm.models.expansion import Expansion
 from mergesvm.models.formats.fields import moment_arrays, read_side_moments, read_terms, read_weights
-from mergesvm.models.kernel import KernelModel
+from mergesvm.models.kernel import KERNEL_SOLVERS, KernelModel
 from mergesvm.models.kernel_function import KERNELS, Kernel
 from mergesvm.models.score_moments import SideMoments
 
@@ -149,4 +148,4 @@ def read_kernel_terms(header: Header) -> dict[str, Any]:
 
 def read_method(header: Header) -> str:
     """The method by which it was trained."""
-    return header.text("solver", *METHODS)
+    return header.text("solver", *KERNEL_SOLVERS)

@@ -21,8 +21,6 @@ from mergesvm.knowledge.format import (
     signature_parts,
 )
 from mergesvm.knowledge.signature import Signature
-from mergesvm.methods.pegasos.schedule import Schedule
-from mergesvm.methods.proximal.closed_form import Solution
 from mergesvm.models.base import Domain, Model
 from mergesvm.models.formats.fields import (
     calibration_arrays,
@@ -47,7 +45,9 @@ from mergesvm.models.hyperplanes import SOLVERS
 from mergesvm.models.kernel import KernelModel
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.models.schedule import Schedule
 from mergesvm.models.score_moments import SideMoments
+from mergesvm.models.solution import Solution
 from mergesvm.multiclass.votes import TIE_RULES
 
 KIND = "model"

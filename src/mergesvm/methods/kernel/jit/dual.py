@@ -13,16 +13,14 @@ import numpy as np
 from numba import njit, uint64
 from numba.extending import intrinsic
 
-from mergesvm.methods.kernel.jit.values import diagonal, line, small_matrix
+from mergesvm.models.kernel_function import MAX_UNCACHED_COLUMNS
+from mergesvm.models.kernel_values_jit import diagonal, line, small_matrix
 
 NUMBERS = {"reassoc", "contract", "nsz", "nnan"}
 """What the compiler may assume: that nothing is NaN, because rows and kernels have been looked at."""
 
 BLOCK = 64
 """So many values are looked through before it is asked where the largest of them is."""
-
-NARROW = 64
-"""Of lifted rows that are no wider, lines of a kernel matrix are computed when they are first needed."""
 
 TINY, FLOOR = 1e-12, 1e-30
 """Curvature below this share of the diagonal, and where that is zero below this, is taken to be this."""
@@ -94,7 +92,7 @@ def ascend_all(firsts, places, rows, kernel, sign, v, alpha, bound, totals, pena
         if size == 0:
             continue
         here = sign[begin:end], v[begin:end], alpha[begin:end], bound[begin:end]
-        if width > NARROW:
+        if width > MAX_UNCACHED_COLUMNS:
             K = small_matrix(rows[places[begin:end]], kernel)
             ascend(K, *here, totals[k], penalty, tolerances[k], most * size)
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-from mergesvm.methods.kernel.jit.values import table
+from mergesvm.models.kernel_values_jit import table
 
 AT_ONCE = 1024
 """A table has the kernel values of at most so many rows that moved."""

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, uint64
 
 from mergesvm.methods.kernel.jit.dual import ascend
-from mergesvm.methods.kernel.jit.values import small_matrix
+from mergesvm.models.kernel_values_jit import small_matrix
 
 SUMS = {"reassoc", "contract", "nsz"}
 """What the compiler may assume: sums may change their order, but NaN and infinity have to pass."""

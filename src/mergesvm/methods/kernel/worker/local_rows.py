@@ -13,7 +13,7 @@ from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label
 from mergesvm.data.rows.base import spans
 from mergesvm.features.maps.identity import Identity
-from mergesvm.methods.pegasos.row_pool import RowPool
+from mergesvm.methods.row_pool import RowPool
 
 BLOCK_ROWS = 4096
 """Rows are looked through so many at a time."""

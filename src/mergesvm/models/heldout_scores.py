@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +14,26 @@ from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError, FormError, ParameterError
 from mergesvm.knowledge.learning.local import Progress, batch_of
 
-if TYPE_CHECKING:
-    from mergesvm.models.base import Model
-
 Numbers = NDArray[np.float64]
 
 
-def kept_back_scores(
-    model: Model, X: Any, y: Any = None, sample_weight: Any = None, progress: Progress | None = None
+class Scorer(Protocol):
+    """A model that scores rows."""
+
+    @property
+    def labels(self) -> tuple[Label, ...]: ...
+
+    def decision_function(self, X: Any) -> Numbers: ...
+
+
+def heldout_scores(
+    model: Scorer, X: Any, y: Any = None, sample_weight: Any = None, progress: Progress | None = None
 ) -> tuple[Numbers, NDArray[np.intp], Numbers]:
     """Decisions (rows, columns), the places of the true classes, and the weights, of all rows of positive weight.
 
     >>> import mergesvm as ms
     >>> model = ms.solve(ms.learn([[0.0], [1.0]], ["a", "b"]))
-    >>> scores, codes, weights = kept_back_scores(model, [[0.0], [1.0], [2.0]], ["a", "b", "a"], [1, 2, 0])
+    >>> scores, codes, weights = heldout_scores(model, [[0.0], [1.0], [2.0]], ["a", "b", "a"], [1, 2, 0])
     >>> scores.shape, codes, weights
     ((2, 1), array([0, 1]), array([1., 2.]))
     """
