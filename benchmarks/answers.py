@@ -20,6 +20,7 @@ from sklearn.model_selection import GridSearchCV, PredefinedSplit
 import datasets
 import mergesvm as ms
 from machine import best, describe, gemm_rate, read_rate, rounds, warm_memory
+from mergesvm.analysis.evaluation import Evaluation
 from mergesvm.analysis.pieces.jit_policy import want_stack_kernels
 from targets import Targets
 
@@ -252,7 +253,7 @@ def probabilities(where: Path | None) -> None:
             model = make()
             shares = model.predict_proba(test)
             classes = list(model.classes_)
-            evaluation = ms.models.Evaluation(tuple(np.asarray(classes).tolist()))
+            evaluation = Evaluation(tuple(np.asarray(classes).tolist()))
             evaluation.add(truth, np.asarray(classes)[shares.argmax(axis=1)], shares)
             focus = len(classes) - 1 if len(classes) == 2 else None
             off = evaluation.calibration_error(focus)

@@ -21,9 +21,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import mergesvm as ms
 from mergesvm import MergeSVC, MergeSVCCV
+from mergesvm.data.rows.convert import as_rows
 from mergesvm.errors import KnowledgeError, ParameterError
+from mergesvm.models.calibration import Calibration
 from reference import blobs
 
 CS = [0.01, 1.0, 100.0]
@@ -74,7 +75,7 @@ def test_rows_of_a_group_are_held_out_together(data):
     X, y = data
     groups = np.arange(len(y)) // 7
     machine = MergeSVCCV(CS, cv=4).fit(X, y, groups=groups)
-    numbers = machine.folds_.folding.numbers(ms.data.as_rows(X), groups)
+    numbers = machine.folds_.folding.numbers(as_rows(X), groups)
     assert all(len(np.unique(numbers[groups == group])) == 1 for group in np.unique(groups))
     held_out = MergeSVC(C=machine.C_).fit(X[numbers != 0], y[numbers != 0]).score(X[numbers == 0], y[numbers == 0])
     assert machine.cv_results_["split0_test_score"][machine.best_index_] == pytest.approx(held_out)
@@ -157,7 +158,7 @@ def test_probabilities_are_fitted_on_decisions_about_rows_held_out(data, method)
     decisions = np.empty((len(y), 3))
     for train, test in splitter.split(X, y):
         decisions[test] = MergeSVC(C=machine.C_).fit(X[train], y[train]).decision_function(X[test])
-    layer = ms.models.Calibration.fit(decisions, y, np.ones(len(y)), method, 3)
+    layer = Calibration.fit(decisions, y, np.ones(len(y)), method, 3)
     expected = layer.shares(machine.decision_function(X))
     np.testing.assert_allclose(machine.predict_proba(X), expected, rtol=1e-6, atol=1e-9)
     np.testing.assert_array_equal(machine.predict(X), MergeSVC(C=machine.C_).fit(X, y).predict(X))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mergesvm.features.maps.nystroem import Nystroem
     from mergesvm.features.maps.patches import Patches
     from mergesvm.features.maps.wrapped import Wrapped
+    from mergesvm.features.spec import as_map
 
 __all__ = [
     "Chain",
@@ -25,6 +26,7 @@ __all__ = [
     "Nystroem",
     "Patches",
     "Wrapped",
+    "as_map",
     "load",
 ]
 
@@ -38,6 +40,7 @@ _MODULES = {
     "Nystroem": "maps.nystroem",
     "Patches": "maps.patches",
     "Wrapped": "maps.wrapped",
+    "as_map": "spec",
     "load": "format",
 }
 

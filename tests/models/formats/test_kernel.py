@@ -23,6 +23,7 @@ from mergesvm.files.container import read_container
 from mergesvm.models.expansion import Expansion
 from mergesvm.models.formats.kernel import NUMBERS
 from mergesvm.models.kernel import KernelModel
+from mergesvm.models.kernel_function import Kernel
 
 rng = np.random.default_rng(3)
 X = np.round(rng.normal(size=(30, 4)) * 3 + 6).clip(0, 12)
@@ -192,7 +193,7 @@ def test_a_kernel_that_is_a_function_is_not_written(tmp_path):
 def test_numbers_that_could_not_be_read_again_are_not_written(terms, tmp_path):
     model = trained()
     if "coef0" in terms:
-        kernel = ms.solvers.kernel.Kernel(model.expansion.kernel.kind, coef0=terms["coef0"])
+        kernel = Kernel(model.expansion.kernel.kind, coef0=terms["coef0"])
         old = model.expansion
         expansion = Expansion(kernel, old.vectors, old.counts, old.coefs, old.intercepts)
         model = KernelModel(model.domain, expansion, model._moments, "recount")

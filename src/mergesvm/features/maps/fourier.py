@@ -39,7 +39,7 @@ class Fourier(Layer):
     image : tuple of int, optional
         Height and width of the images, and perhaps channels; square by default. For rectangles only.
     seed, scaling, precision
-        As for all maps, see :class:`~mergesvm.features.random_map.DrawnMap`.
+        As for all maps, see :class:`~mergesvm.features.random_map.RandomMap`.
 
     Examples
     --------

@@ -96,7 +96,7 @@ class GradientUnit(Unit):
 class GradientCoordinator:
     """Passes on what units move, and takes care of momentum and of the end.
 
-    Parameters are those of :class:`~mergesvm.methods.kernel.coordinator.Leader`, and
+    Parameters are those of :class:`~mergesvm.methods.kernel.coordinator.Coordinator`, and
 
     strides : array of shape (problems,)
         The lengths of steps, kappa.
