@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mergesvm as ms
 from mergesvm import MergeSVC, PegasosSVC
-from mergesvm.methods.pegasos import row_pool as pool
+from mergesvm.methods import row_pool as pool
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 from reference import blobs

@@ -9,7 +9,8 @@ from scipy import sparse
 import mergesvm as ms
 from kernel_reference import dual_objective, kernel_matrix, optimum
 from mergesvm.engines import Threads
-from mergesvm.methods.kernel.jit.dual import NARROW, ascend
+from mergesvm.methods.kernel.jit.dual import ascend
+from mergesvm.models.kernel_function import MAX_UNCACHED_COLUMNS
 from mergesvm.methods.kernel.jit.tables import add_between, add_within
 from mergesvm.methods.kernel.row_store import Known, RowStore
 from mergesvm.methods.kernel.subproblems import Subproblems
@@ -210,7 +211,7 @@ def test_small_problems_may_have_no_rows_and_stop_where_they_are_told_to():
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("penalty", [-1.0, 1.0])
-@pytest.mark.parametrize("width", [5, NARROW + 6])
+@pytest.mark.parametrize("width", [5, MAX_UNCACHED_COLUMNS + 6])
 @pytest.mark.parametrize("kernel", KERNELS[:3], ids=str)
 def test_many_small_problems_are_solved_as_one_by_one(kernel, width, penalty, workers):
     X, generator = rows(60, width) / np.sqrt(width), np.random.default_rng(4)

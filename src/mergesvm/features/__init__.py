@@ -1,4 +1,4 @@
-"""Feature maps: what a row becomes before it is summed. A frozen map has a fingerprint that is part of the signature."""
+"""Feature maps, applied to rows before they are summed. A frozen map has a fingerprint, part of the signature."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

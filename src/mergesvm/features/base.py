@@ -23,8 +23,8 @@ class FeatureMap(ABC):
     """A map of rows to features, immutable.
 
     A new map is one new module in this folder, with one subclass, usually of
-    :class:`~mergesvm.features.random_map.RandomMap`: it is found by itself, by files, by the command line and by the laws of
-    all maps.
+    :class:`~mergesvm.features.random_map.RandomMap`: files, the command line and the laws of
+    all maps find it.
     """
 
     kind: ClassVar[str]

@@ -21,9 +21,11 @@ class Scorer(Protocol):
     """A model that scores rows."""
 
     @property
-    def labels(self) -> tuple[Label, ...]: ...
+    def labels(self) -> tuple[Label, ...]:
+        """Its classes."""
 
-    def decision_function(self, X: Any) -> Numbers: ...
+    def decision_function(self, X: Any) -> Numbers:
+        """Scores of rows."""
 
 
 def heldout_scores(

@@ -1,4 +1,4 @@
-"""The program of each rank of the cascade: ``mpiexec -n 4 python -m mergesvm.reproduce.cascade_ranks FOLDER ROWS REPEATS``.
+"""The program of each rank: ``mpiexec -n 4 python -m mergesvm.reproduce.cascade_ranks FOLDER ROWS REPEATS``.
 
 The folder has the arrays ``X.npy`` and ``y.npy``, and perhaps a map, ``map.features``. Each rank holds its own share of
 the first rows, and no others. The first rank says what was measured, as JSON.

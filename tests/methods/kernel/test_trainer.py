@@ -136,7 +136,7 @@ def test_rows_that_were_put_to_sleep_do_not_change_the_optimum(monkeypatch, clas
     X, y = blobs(seed=5, n=160, d=2, classes=classes)
     terms = {"C": 2.0, "beta": beta, "units": units, "tol": 1e-6, "working_set": 16}
     plain = ParallelKernelSVC(**terms).fit(X, y)
-    slept, sleep = [], working.Multipliers.sleep
+    slept, sleep = [], working.DualState.sleep
 
     def counted(self, order):
         sleep(self, order)
@@ -145,7 +145,7 @@ def test_rows_that_were_put_to_sleep_do_not_change_the_optimum(monkeypatch, clas
     monkeypatch.setattr(working, "PATIENCE", 0)
     monkeypatch.setattr(working, "PAUSE", 1)
     monkeypatch.setattr(working, "FRUGAL", 0.01)
-    monkeypatch.setattr(working.Multipliers, "sleep", counted)
+    monkeypatch.setattr(working.DualState, "sleep", counted)
     machine = ParallelKernelSVC(**terms).fit(X, y)
     assert max(slept) > 0
     np.testing.assert_allclose(machine.objective_, plain.objective_, rtol=1e-9)

@@ -1,4 +1,4 @@
-"""The compiled kernels of patches. Importing this module loads numba: only :mod:`mergesvm.features.maps.patches` does so.
+"""Compiled functions of patches. Importing this module loads numba: only ``features.maps.patches`` does so.
 
 Both release the GIL. Array indices are unsigned because numba then need not test them for counting from the end.
 """

@@ -9,7 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
+from mergesvm.knowledge.gram.triangles_jit import add_line as add_line
 from mergesvm.knowledge.gram.triangles_jit import compile_triangles
+from mergesvm.knowledge.gram.triangles_jit import mirror as mirror
+from mergesvm.knowledge.gram.triangles_jit import pack as pack
+from mergesvm.knowledge.gram.triangles_jit import unpack as unpack
 
 TILE_ROWS, TILE_COLUMNS = 2, 4
 """The Gram matrix is filled by tiles: 8 running sums, 6 loads and 8 multiply-adds a step, all within registers."""

@@ -123,7 +123,8 @@ class RaggedArray:
     def merged(cls, parts: list[RaggedArray]) -> RaggedArray:
         """Of the same problems, one list for all parts of each.
 
-        >>> RaggedArray.merged([RaggedArray.of([np.array([3]), np.array([7])]), RaggedArray.of([np.array([1]), np.array([5])])]).keys
+        >>> one, other = RaggedArray.of([np.array([3]), np.array([7])]), RaggedArray.of([np.array([1]), np.array([5])])
+        >>> RaggedArray.merged([one, other]).keys
         array([3, 1, 7, 5])
         """
         at = np.concatenate([part.problems for part in parts])

@@ -1,6 +1,7 @@
 """Compiled steps of recursive least squares: one row at a time, with nothing allocated.
 
-The state is a handful of arrays, described in :class:`~mergesvm.methods.recursive.rls.RecursiveLeastSquares`. Of the inverse only the
+The arrays of the state are described in :class:`~mergesvm.methods.recursive.rls.RecursiveLeastSquares`. Of the inverse
+only the
 upper triangle is kept, with whole squares of four along the diagonal, and changes of rank one wait until there are
 :data:`DEPTH` of them: so most rows only read the triangle, once.
 """
