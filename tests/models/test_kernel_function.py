@@ -10,12 +10,11 @@ import mergesvm as ms
 from kernel_reference import dual_objective, kernel_matrix, optimum
 from mergesvm.engines import Threads
 from mergesvm.methods.kernel.jit.dual import ascend
-from mergesvm.models.kernel_function import MAX_UNCACHED_COLUMNS
 from mergesvm.methods.kernel.jit.tables import add_between, add_within
 from mergesvm.methods.kernel.row_store import Known, RowStore
 from mergesvm.methods.kernel.subproblems import Subproblems
 from mergesvm.methods.kernel.worker.column_cache import ColumnCache
-from mergesvm.models.kernel_function import Kernel
+from mergesvm.models.kernel_function import MAX_UNCACHED_COLUMNS, Kernel
 from mergesvm.models.kernel_values_jit import exponentials
 
 KERNELS = [
