@@ -1,7 +1,7 @@
 """Numbers that stand side by side in a line of text, compiled. Importing this module loads numba.
 
 Where each ends is known beforehand, so that none has to wait for the one before. The digits of short numbers are laid
-side by side, and made numbers several at a time; all others are left to :func:`~mergesvm.data.text_parser.numbers.number`.
+side by side, and made numbers several at a time; all others are left to ``numbers.number``.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ NO_NUMBERS = "The row contains NaN, infinity or a value too large to be squared.
 class LiveModel:
     """A linear model of one-vs-rest that is not solved, but followed row by row.
 
-    Beside the inverse and the coefficients of :class:`~mergesvm.methods.recursive.rls.RecursiveLeastSquares` it holds the
+    Beside the inverse and coefficients of :class:`~mergesvm.methods.recursive.rls.RecursiveLeastSquares` it holds the
     truth: the knowledge of all rows that count or, with a window, the rows themselves. Against it the coefficients are
     checked, and it is what can be merged.
 
