@@ -126,7 +126,7 @@ def test_splits_that_do_not_part_the_rows_are_refused(data, cv):
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
-    [({"cv": 1}, "folds has to be"), ({"scoring": ["accuracy"]}, "one name"), ({"Cs": [-1.0]}, "positive")],
+    [({"cv": 1}, "'cv' parameter"), ({"scoring": ["accuracy"]}, "must be a str among"), ({"Cs": [-1.0]}, "positive")],
 )
 def test_wrong_parameters_are_said(data, parameters, message):
     X, y = data

@@ -471,9 +471,9 @@ def test_weights_of_classes_that_are_not_there_are_checked_and_not_kept(tmp_path
 def test_bounds_are_said():
     X, y = load_iris(return_X_y=True)
     for parameters, match in [
-        ({"alpha": -1}, "alpha has to be a number from 1e-30 to"),
-        ({"lambda_": 1e31}, "lambda_ has to be a number from 1e-30 to"),
-        ({"batch_size": 10**11}, "batch_size has to be a whole number from 1 to 16,777,216"),
+        ({"alpha": -1}, r"'alpha' .* must be a float in the range \[1e-30, 1e\+30\] or None"),
+        ({"lambda_": 1e31}, r"'lambda_' .* must be a float in the range \[1e-30, 1e\+30\]"),
+        ({"batch_size": 10**11}, r"'batch_size' .* must be an int in the range \[1, 16777216\]"),
     ]:
         with pytest.raises(ms.errors.ParameterError, match=match):
             ms.PegasosSVC(**parameters).fit(X, y)

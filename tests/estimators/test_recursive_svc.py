@@ -307,12 +307,13 @@ def test_an_interrupt_changes_nothing(data, monkeypatch):
 def test_parameters_are_checked_and_named(data):
     X, y = data
     for parameters, match in [
-        ({"C": -1}, "C has to be a positive number, not -1"),
-        ({"forgetting": 0.0}, "forgetting has to be above 0 and at most 1"),
-        ({"forgetting": 1.5}, "not 1.5"),
-        ({"window": 0}, "window has to be a positive whole number, not 0"),
-        ({"check_every": 2.5}, "check_every has to be a positive whole number, not 2.5"),
-        ({"class_weight": "inverse"}, "never known"),
+        ({"C": -1}, "The 'C' parameter of RecursiveSVC must be a float in the range .* Got -1 instead"),
+        ({"forgetting": 0.0}, r"'forgetting' .* must be a float in the range \(0.0, 1.0\]"),
+        ({"forgetting": 1.5}, "Got 1.5"),
+        ({"window": 0}, r"'window' .* must be an int in the range \[1, inf\) or None. Got 0"),
+        ({"check_every": 2.5}, "'check_every' .* must be an int in the range .* Got 2.5"),
+        ({"class_weight": "inverse"}, "must be a str among {'balanced'}"),
+        ({"window": True}, "Got True instead"),
         ({"class_weight": {0: -1.0}}, "not negative"),
     ]:
         for use in (lambda machine: machine.fit(X, y), lambda machine: machine.learn_one(X[0], 0)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -12,9 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mergesvm.data.labels import Label
 from mergesvm.data.rows.base import Rows
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.engines.registry import placed
+from mergesvm.errors import ParameterError
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.spec import as_map
 from mergesvm.knowledge.learning.learn import agreed
@@ -23,8 +25,8 @@ INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 
 
 @contextmanager
-def input_kept_on_failure(estimator: BaseEstimator) -> Iterator[None]:
-    """What fails, or is interrupted, teaches nothing, not even how many features there are."""
+def restore_input_on_failure(estimator: BaseEstimator) -> Iterator[None]:
+    """Restore ``n_features_in_`` and ``feature_names_in_`` if the block raises, or is interrupted."""
     before = {name: getattr(estimator, name) for name in INPUT_ATTRIBUTES if hasattr(estimator, name)}
     try:
         yield
@@ -62,6 +64,14 @@ def _rows_to_learn(estimator: BaseEstimator, X: Any, y: Any, reset: bool, empty:
     rows.names = None if names is None else tuple(names)  # what scikit-learn takes for names counts
     labels = column_or_1d(y, warn=True, dtype=None) if getattr(y, "ndim", 1) == 2 else y
     return rows, labels
+
+
+def check_classes(labels: Iterable[Label], classes: Any) -> None:
+    """Raise an error for a label that is not among ``classes``, unless that is None."""
+    allowed = list(labels if classes is None else classes)
+    unknown = [label for label in labels if label not in allowed]
+    if unknown:
+        raise ParameterError(f"Class {unknown[0]!r} in y is not among the classes given: {allowed!r}.")
 
 
 def frozen_map_of(mapping: FeatureMap, rows: Any, labels: Any, engine: Any) -> FeatureMap:

@@ -13,19 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 from mergesvm.data.labels import Label
 from mergesvm.engines.base import Engine
 from mergesvm.errors import FormError, ParameterError
-from mergesvm.estimators.base import BaseClassifier
-from mergesvm.estimators.inputs import frozen_map_of, input_kept_on_failure, map_of, rows_to_learn
+from mergesvm.estimators.base import LinearClassifier
+from mergesvm.estimators.inputs import check_classes, frozen_map_of, rows_to_learn
 from mergesvm.features.base import FeatureMap
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
-from mergesvm.methods.proximal.solve import check_terms, solve
+from mergesvm.methods.proximal.solve import solve
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 
 SOLVE_PARAMETERS = ("C", "class_weight", "multiclass", "standardize", "penalize_intercept", "ties")
 
 
-class MergeSVC(BaseClassifier):
+class MergeSVC(LinearClassifier):
     """A weighted proximal support vector machine that merges, forgets, and is solved again without data.
 
     Parameters
@@ -92,7 +92,7 @@ class MergeSVC(BaseClassifier):
 
     knowledge_: Knowledge
     _model: LinearModel | PairwiseModel | None
-    _terms: dict[str, Any]
+    _options: dict[str, Any]
 
     def __init__(
         self,
@@ -127,9 +127,9 @@ class MergeSVC(BaseClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from these rows alone, and solve."""
-        with input_kept_on_failure(self):
+        with self._fitting():
             knowledge = self._learn(X, y, sample_weight, reset=True)
-            return self._know(knowledge, self._solve(knowledge, self._present_terms()))
+            return self._know(knowledge, self._solve(knowledge, self._current_options()))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows. Classes are discovered as they come; ``classes``, if given, is what they must be among.
@@ -137,18 +137,16 @@ class MergeSVC(BaseClassifier):
         The model is solved when it is next asked for, so that a slice costs the same however many came before.
         """
         known = getattr(self, "knowledge_", None)
-        with input_kept_on_failure(self):
+        with self._fitting():
             piece = self._learn(X, y, sample_weight, reset=known is None)
-            allowed = list(piece.labels if classes is None else classes)
-            strangers = [label for label in piece.labels if label not in allowed]
-            if strangers:
-                raise ParameterError(f"Class {strangers[0]!r} in y is not among the classes given: {allowed!r}.")
+            check_classes(piece.labels, classes)
             return self._know(piece if known is None else known + piece)
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Take rows back that were learned before, exactly: the model becomes the one that never saw them."""
         check_is_fitted(self)
-        return self._know(self.knowledge_ - self._learn(X, y, sample_weight, reset=False))
+        with self._fitting():
+            return self._know(self.knowledge_ - self._learn(X, y, sample_weight, reset=False))
 
     def merge(self, other: MergeSVC | Knowledge) -> Self:
         """Add what another fitted estimator has learned, or knowledge from anywhere; also to one not yet fitted."""
@@ -157,9 +155,9 @@ class MergeSVC(BaseClassifier):
         elif not isinstance(other, Knowledge):
             raise TypeError(f"A MergeSVC merges with another or with knowledge, not with {type(other).__name__}.")
         more = other.knowledge_ if isinstance(other, MergeSVC) else other
-        if hasattr(self, "knowledge_"):
-            return self._know(self.knowledge_ + more)
-        with input_kept_on_failure(self):
+        with self._fitting():
+            if hasattr(self, "knowledge_"):
+                return self._know(self.knowledge_ + more)
             self.n_features_in_ = more.signature.inputs
             if more.signature.names is not None:
                 self.feature_names_in_ = np.array(more.signature.names, dtype=object)
@@ -186,10 +184,10 @@ class MergeSVC(BaseClassifier):
         if unknown:
             what = "cannot be changed without data" if unknown[0] in self.get_params() else "is not a parameter"
             raise ParameterError(f"{unknown[0]!r} {what}. What can be changed: {', '.join(SOLVE_PARAMETERS)}.")
-        fixed = self._terms["class_weight"]
+        fixed = self._options["class_weight"]
         if not self.knowledge_.per_class and parameters.get("class_weight", fixed) != fixed:
             raise FormError("In the pooled form class weights are fixed when learning, and cannot be changed.")
-        model = self._solve(self.knowledge_, self._present_terms() | parameters)
+        model = self._solve(self.knowledge_, self._current_options() | parameters)
         return self.set_params(**parameters)._know(self.knowledge_, model)  # type: ignore[no-any-return]
 
     @property
@@ -197,7 +195,7 @@ class MergeSVC(BaseClassifier):
         """The solution, solved when first asked for after something was learned, merged or forgotten."""
         check_is_fitted(self)
         if self._model is None:
-            self._model = self._solve(self.knowledge_, self._terms)
+            self._model = self._solve(self.knowledge_, self._options)
         return self._model
 
     @property
@@ -220,7 +218,7 @@ class MergeSVC(BaseClassifier):
         if knowledge is not None:
             features = knowledge.features
         else:
-            mapping = map_of(self.features, self.n_features, self.random_state)
+            mapping = self._feature_map()
             features = frozen_map_of(mapping, rows, labels, self.engine)
         return learn(
             rows,
@@ -245,21 +243,19 @@ class MergeSVC(BaseClassifier):
             )
         return self.class_weight
 
-    def _solve(self, knowledge: Knowledge, terms: dict[str, Any]) -> LinearModel | PairwiseModel:
+    def _solve(self, knowledge: Knowledge, options: dict[str, Any]) -> LinearModel | PairwiseModel:
         # In the pooled form the weights of the classes are in the sums already.
         changes = {} if knowledge.per_class else {"class_weight": None}
         # Ranks that all solve the same share the cores of their machine.
         shared = self.n_jobs is None and self.engine is not None and self.engine.collective
-        return solve(knowledge, **(terms | changes), n_jobs=1 if shared else self.n_jobs)
+        return solve(knowledge, **(options | changes), n_jobs=1 if shared else self.n_jobs)
 
-    def _present_terms(self) -> dict[str, Any]:
+    def _current_options(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SOLVE_PARAMETERS}
 
     def _know(self, knowledge: Knowledge, model: LinearModel | PairwiseModel | None = None) -> Self:
-        terms = self._present_terms()
-        check_terms(*(terms[name] for name in ("C", "class_weight", "multiclass", "ties")))
-        # A model not solved yet will be solved on the terms of now: parameters set later wait for fit or resolve.
-        self.knowledge_, self._model, self._terms = knowledge, model, terms
+        # The current options are kept for a model that is solved later: parameters set later wait for fit or resolve.
+        self.knowledge_, self._model, self._options = knowledge, model, self._current_options()
         return self
 
     def __sklearn_is_fitted__(self) -> bool:

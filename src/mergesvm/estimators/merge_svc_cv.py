@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.analysis.grid import Grid
-from mergesvm.analysis.scoring import scorings_of
+from mergesvm.analysis.scoring import SCORINGS
 from mergesvm.analysis.validation import Validation, validate
 from mergesvm.data.labels import Labels, label_array
 from mergesvm.data.rows.base import Rows
 from mergesvm.engines.base import Engine
 from mergesvm.engines.registry import placed
 from mergesvm.errors import ParameterError
-from mergesvm.estimators.base import BaseClassifier
-from mergesvm.estimators.inputs import frozen_map_of, input_kept_on_failure, map_of, rows_to_learn
+from mergesvm.estimators.base import LinearClassifier
+from mergesvm.estimators.inputs import frozen_map_of, rows_to_learn
 from mergesvm.features.base import FeatureMap
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
-from mergesvm.models.calibration import check_method
+from mergesvm.models.calibration import METHODS
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 
 
-class MergeSVCCV(BaseClassifier):
+class MergeSVCCV(LinearClassifier):
     """A :class:`MergeSVC` whose terms are chosen by cross-validation: one pass over the rows, and one more to measure.
 
     The sums of each fold are kept; what is learned without a fold is their total less that fold. So every candidate of
@@ -83,6 +84,15 @@ class MergeSVCCV(BaseClassifier):
     ('ovo', True, 50)
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearClassifier._parameter_constraints,
+        "multiclass": [StrOptions({"ovr", "ovo"}), "array-like"],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(SCORINGS))],
+        "measure": ["boolean"],
+        "calibration": [StrOptions(set(METHODS)), None],
+    }
+
     folds_: Folds
     validation_: Validation
     _model: LinearModel | PairwiseModel
@@ -126,11 +136,11 @@ class MergeSVCCV(BaseClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from these rows, choose the terms, and solve on them."""
-        self._check_terms()
         spread = placed(self.engine)[1]
-        with input_kept_on_failure(self):
+        with self._fitting():
+            self._check_options()
             rows, labels = rows_to_learn(self, X, y, True, self.engine, own=True)
-            mapping = map_of(self.features, self.n_features, self.random_state)
+            mapping = self._feature_map()
 
             def given() -> NDArray[np.int64] | None:
                 return self._given_folds(X, rows, labels, groups)
@@ -187,18 +197,14 @@ class MergeSVCCV(BaseClassifier):
     def _count(self) -> Any:
         return 5 if self.cv is None else self.cv
 
-    def _check_terms(self) -> None:
-        """Say before the work what would be said after it."""
-        if not isinstance(self.scoring, str):
-            raise ParameterError(f"scoring has to be one name here, not {self.scoring!r}: it decides.")
-        scorings_of(self.scoring)
+    def _check_options(self) -> None:
+        """Check parameters that depend on each other, before anything is learned."""
         Grid.of(self.Cs, self.class_weights, self.multiclass, self.standardize, self.penalize_intercept, self.ties)
-        if self.calibration is not None:
-            check_method(self.calibration)
-            if self.engine is not None and not self.engine.embedded:
-                raise ParameterError(
-                    "Rows elsewhere are not looked at again. Calibrate after fit: model_.calibrated(X, y)."
-                )
+        if self.calibration is not None and self.engine is not None and not self.engine.embedded:
+            raise ParameterError(
+                f"calibration={self.calibration!r} needs the rows in memory, and {type(self.engine).__name__} keeps "
+                f"them elsewhere. Calibrate after fit: model_.calibrated(X, y)."
+            )
 
     def _given_folds(self, X: Any, rows: Any, labels: Any, groups: Any) -> NDArray[np.int64] | None:
         """The fold of each row, where a splitter says it; None where rows fall into folds by themselves."""

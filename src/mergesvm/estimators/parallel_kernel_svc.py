@@ -17,7 +17,7 @@ from mergesvm.data.batch import Batch
 from mergesvm.engines.base import Engine
 from mergesvm.engines.registry import placed
 from mergesvm.errors import DataError, EngineError, ParameterError
-from mergesvm.estimators.inputs import input_kept_on_failure, rows_to_learn, rows_to_predict
+from mergesvm.estimators.inputs import restore_input_on_failure, rows_to_learn, rows_to_predict
 from mergesvm.methods.kernel.exchange import Exchange
 from mergesvm.methods.kernel.options import KernelOptions
 from mergesvm.methods.kernel.training import Collection, KernelTraining, check_rows
@@ -177,7 +177,7 @@ class ParallelKernelSVC(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from these rows alone; under MPI from those of all ranks."""
-        with input_kept_on_failure(self):
+        with restore_input_on_failure(self):
             terms = self._terms()
             rows = self._rows(X, y, sample_weight, reset=True)
             threads, spread = placed(self.engine, self.n_jobs)
@@ -201,7 +201,7 @@ class ParallelKernelSVC(ClassifierMixin, BaseEstimator):
         """
         if not hasattr(self, "_model") and classes is None:
             return self.fit(X, y, sample_weight)
-        with input_kept_on_failure(self):
+        with restore_input_on_failure(self):
             batch = self._batch(X, y, sample_weight, not hasattr(self, "_model"), classes)
             if not hasattr(self, "_model"):
                 return self.fit(X, y, sample_weight)
@@ -210,7 +210,7 @@ class ParallelKernelSVC(ClassifierMixin, BaseEstimator):
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Take rows away, wherever they are; training goes on to the optimum of those that are left."""
         check_is_fitted(self)
-        with input_kept_on_failure(self):
+        with restore_input_on_failure(self):
             batch = self._batch(X, y, sample_weight, False)
             return self._go_on(lambda training: training.remove(batch))
 

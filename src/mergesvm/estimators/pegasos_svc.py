@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
-from typing import Any, NoReturn, Self
+from numbers import Integral, Real
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.batch import Batch
 from mergesvm.engines.base import Engine
 from mergesvm.engines.registry import placed
-from mergesvm.errors import FormError, ParameterError
-from mergesvm.estimators.base import BaseClassifier
-from mergesvm.estimators.inputs import frozen_map_of, input_kept_on_failure, map_of, rows_to_learn
+from mergesvm.errors import FormError
+from mergesvm.estimators.base import LinearClassifier
+from mergesvm.estimators.constraints import Number
+from mergesvm.estimators.inputs import check_classes, frozen_map_of, rows_to_learn
 from mergesvm.features.base import FeatureMap
 from mergesvm.methods.pegasos.options import PegasosOptions
 from mergesvm.methods.pegasos.training import Pegasos, check_same_rows, train_pegasos
 from mergesvm.models.hyperplanes import Hyperplanes
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
-from mergesvm.models.schedule import LEAST, MOST, Schedule
+from mergesvm.models.schedule import LEAST, MOST, MOST_DRAWN, MOST_STEPS, Schedule
 
 
-class PegasosSVC(BaseClassifier):
+class PegasosSVC(LinearClassifier):
     """Linear support vector machines of the hinge loss, by Pegasos: one for each pair of classes, decided by vote.
 
     Each problem minimises lambda/2 w.w + mean of omega max(0, 1 - y w.x) by ``n_iter`` steps, each along the
@@ -106,6 +108,18 @@ class PegasosSVC(BaseClassifier):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearClassifier._parameter_constraints,
+        "lambda_": [Number(Real, LEAST, MOST, closed="both")],
+        "n_iter": [Number(Integral, 1, MOST_STEPS, closed="both")],
+        "alpha": [Number(Real, LEAST, MOST, closed="both"), None],
+        "batch_size": [Number(Integral, 1, MOST_DRAWN, closed="both")],
+        "average": [Interval(Real, 0, 1, closed="both")],
+        "project": ["boolean"],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Number(Real, LEAST, MOST, closed="both"), None],
+    }
+
     def __init__(
         self,
         lambda_: float = 1e-4,
@@ -156,15 +170,15 @@ class PegasosSVC(BaseClassifier):
             takes two or three times as many from zero. The first few hundred make good planes worse, and after many
             it no longer matters where they began.
         """
-        with input_kept_on_failure(self):
-            terms = self._terms().check()
+        with self._fitting():
+            options = self._options()
             batch = self._batch(X, y, reset=True)
-            mapping = map_of(self.features, self.n_features, self.random_state)
+            mapping = self._feature_map()
             features = frozen_map_of(mapping, batch.rows, y, self.engine)
             self._learned = train_pegasos(
                 batch,
                 features,
-                terms,
+                options,
                 seed=self._seed(),
                 initial=None if initial is None else _planes(initial),
                 engine=self.engine,
@@ -181,17 +195,16 @@ class PegasosSVC(BaseClassifier):
         before: Pegasos | None = getattr(self, "_learned", None)
         if before is None and classes is None:
             return self.fit(X, y)
-        with input_kept_on_failure(self):
-            terms = self._terms().check()
+        with self._fitting():
+            options = self._options()
             batch = self._batch(X, y, reset=before is None)
-            allowed = list(batch.labels.classes if classes is None else classes)
-            strangers = [label for label in batch.labels.classes if label not in allowed]
-            if strangers:
-                raise ParameterError(f"Class {strangers[0]!r} in y is not among the classes given: {allowed!r}.")
+            check_classes(batch.labels.classes, classes)
             if before is None:
                 return self.fit(X, y)
             features = before.signature.features
-            self._learned = train_pegasos(batch, features, terms, before=before, engine=self.engine, n_jobs=self.n_jobs)
+            self._learned = train_pegasos(
+                batch, features, options, before=before, engine=self.engine, n_jobs=self.n_jobs
+            )
             return self
 
     def _batch(self, X: Any, y: Any, reset: bool) -> Batch:
@@ -230,9 +243,7 @@ class PegasosSVC(BaseClassifier):
         check_is_fitted(self)
         return self._learned.steps
 
-    def _terms(self) -> PegasosOptions:
-        if self.alpha is not None and not (isinstance(self.alpha, Real) and LEAST <= self.alpha <= MOST):
-            raise ParameterError(f"alpha has to be a number from {LEAST:g} to {MOST:g}, not {self.alpha!r}.")
+    def _options(self) -> PegasosOptions:
         schedule = Schedule(
             self.lambda_ if self.alpha is None else self.alpha,
             self.n_iter,
@@ -246,8 +257,6 @@ class PegasosSVC(BaseClassifier):
 
     def _seed(self) -> int:
         seed = self.random_state
-        if isinstance(seed, (int, np.integer)) and seed < 0:
-            raise ParameterError(f"random_state has to be a seed of at least 0, a RandomState or None, not {seed!r}.")
         return int(seed) if isinstance(seed, (int, np.integer)) else int(check_random_state(seed).randint(2**31 - 1))
 
     def __sklearn_is_fitted__(self) -> bool:

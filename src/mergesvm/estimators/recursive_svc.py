@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.batch import Batch
@@ -14,8 +16,9 @@ from mergesvm.data.labels import Label
 from mergesvm.data.readers.base import Layout
 from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
-from mergesvm.estimators.base import BaseClassifier
-from mergesvm.estimators.inputs import input_kept_on_failure, map_of, rows_to_learn
+from mergesvm.estimators.base import LinearClassifier
+from mergesvm.estimators.constraints import POSITIVE_INTEGER
+from mergesvm.estimators.inputs import check_classes, rows_to_learn
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.identity import Identity
 from mergesvm.knowledge.knowledge import Knowledge
@@ -27,7 +30,7 @@ from mergesvm.models.linear import LinearModel
 from mergesvm.multiclass.class_weights import given_weights
 
 
-class RecursiveSVC(BaseClassifier):
+class RecursiveSVC(LinearClassifier):
     """A proximal support vector machine that follows a stream: its coefficients are exact after every row.
 
     It keeps the inverse of the system and the coefficients, and changes both by the matrix inversion lemma: one row
@@ -92,6 +95,14 @@ class RecursiveSVC(BaseClassifier):
     np.True_
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearClassifier._parameter_constraints,
+        "class_weight": [StrOptions({"balanced"}), Mapping, None],
+        "forgetting": [Interval(Real, 0, 1, closed="right")],
+        "window": [POSITIVE_INTEGER, None],
+        "check_every": [POSITIVE_INTEGER],
+    }
+
     live_: LiveModel
 
     def __init__(
@@ -121,7 +132,7 @@ class RecursiveSVC(BaseClassifier):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from these rows alone: arrays, tables or a scan."""
-        with input_kept_on_failure(self):
+        with self._fitting():
             if isinstance(X, Scan):
                 return self._follow(X, y, sample_weight, None)
             rows, labels = rows_to_learn(self, X, y, reset=True)
@@ -135,7 +146,7 @@ class RecursiveSVC(BaseClassifier):
                 weights = dict(zip(batch.labels.classes, shares.tolist(), strict=True))
             if isinstance(weights, Mapping):
                 given_weights(weights, batch.labels.classes)  # an error for a slip of the pen
-            live = self._begin(Layout(rows.width, rows.names), map_of_first(self, rows, labels), weights)
+            live = self._begin(Layout(rows.width, rows.names), self._frozen_map(rows, labels), weights)
             live.learn(batch)
             self.live_ = live
             return self
@@ -148,17 +159,14 @@ class RecursiveSVC(BaseClassifier):
         fresh factorisation when coefficients are next asked for.
         """
         live = getattr(self, "live_", None)
-        with input_kept_on_failure(self):
+        with self._fitting():
             if isinstance(X, Scan):
                 return self._follow(X, y, sample_weight, live)
             rows, labels = rows_to_learn(self, X, y, reset=live is None)
             batch = Batch.of(rows, labels, sample_weight)
-            allowed = list(batch.labels.classes if classes is None else classes)
-            strangers = [label for label in batch.labels.classes if label not in allowed]
-            if strangers:
-                raise ParameterError(f"Class {strangers[0]!r} in y is not among the classes given: {allowed!r}.")
+            check_classes(batch.labels.classes, classes)
             if live is None:
-                live = self._begin(Layout(rows.width, rows.names), map_of_first(self, rows, labels), self.class_weight)
+                live = self._begin(Layout(rows.width, rows.names), self._frozen_map(rows, labels), self.class_weight)
             live.learn(batch)
             self.live_ = live
             return self
@@ -176,13 +184,13 @@ class RecursiveSVC(BaseClassifier):
         if live is not None:
             live.learn_one(x if type(x) in PLAIN else _plain(x), y, weight)
             return self
-        with input_kept_on_failure(self):
+        with self._fitting():
             x = _plain(x)
             names = tuple(x) if isinstance(x, Mapping) else None
             self.n_features_in_ = len(x)
             if names is not None:
                 self.feature_names_in_ = np.array(names, dtype=object)
-            mapping = map_of(self.features, self.n_features, self.random_state)
+            mapping = self._feature_map()
             if not mapping.frozen:
                 raise FeatureMapError(
                     f"{mapping!r} is not frozen, and one row is no sample to freeze it on. Freeze it first: "
@@ -237,8 +245,9 @@ class RecursiveSVC(BaseClassifier):
                     f"{name} is {known[name]!r} in this knowledge, and cannot be {parameters[name]!r}."
                 )
         self = cls(**known | parameters)
+        self._validate_params()
         self._know_columns(knowledge.layout)
-        self.live_ = LiveModel.of(knowledge, self._terms(self.class_weight))
+        self.live_ = LiveModel.of(knowledge, self._options(self.class_weight))
         return self
 
     @property
@@ -270,11 +279,11 @@ class RecursiveSVC(BaseClassifier):
         """The largest drift of all these checks."""
         return max((check.drift for check in self.checks_), default=0.0)
 
-    def _planes(self) -> LinearModel:
+    def _scoring_model(self) -> LinearModel:
         check_is_fitted(self)
         return self.live_.model(probabilities=False)
 
-    def _terms(self, class_weight: Any) -> RecursiveOptions:
+    def _options(self, class_weight: Any) -> RecursiveOptions:
         return RecursiveOptions(
             self.C,
             class_weight,
@@ -286,13 +295,17 @@ class RecursiveSVC(BaseClassifier):
 
     def _begin(self, layout: Layout, mapping: FeatureMap, class_weight: Any) -> LiveModel:
         signature = Signature(mapping, layout.width, layout.names, layout.categories, bool(self.per_class))
-        return LiveModel(signature, self._terms(class_weight))
+        return LiveModel(signature, self._options(class_weight))
+
+    def _frozen_map(self, rows: Any, labels: Any) -> FeatureMap:
+        mapping = self._feature_map()
+        return mapping if isinstance(mapping, Identity) else mapping.freeze(rows, labels)
 
     def _follow(self, scan: Scan, y: Any, sample_weight: Any, live: LiveModel | None) -> Self:
         if y is not None or sample_weight is not None:
             raise ParameterError("A scan has labels and weights of its own: leave y and sample_weight out.")
         if live is None:
-            mapping = map_of(self.features, self.n_features, self.random_state)
+            mapping = self._feature_map()
             live = self._begin(scan.layout, mapping.freeze(scan), self.class_weight)
             self._know_columns(scan.layout)
         elif scan.layout != live.signature.layout:
@@ -323,9 +336,3 @@ def _plain(x: Any) -> Any:
     if isinstance(x, (str, bytes)) or not hasattr(x, "__len__") or not len(x):
         raise DataError(f"A row is a sequence of numbers, or a mapping of names to numbers, not {x!r:.200}.")
     return x
-
-
-def map_of_first(estimator: RecursiveSVC, rows: Any, labels: Any) -> FeatureMap:
-    """The map, frozen on the first rows if it is not yet."""
-    mapping = map_of(estimator.features, estimator.n_features, estimator.random_state)
-    return mapping if isinstance(mapping, Identity) else mapping.freeze(rows, labels)
