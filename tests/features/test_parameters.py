@@ -10,10 +10,11 @@ import pytest
 from maps import COLOURED, NAMES, VARIED, X, Y
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
 from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Identity, Nystroem, Patches
-from mergesvm.features.random_map import LARGEST
-from mergesvm.features.spec import as_map, drawn_classes
+from mergesvm.features.random_map import INTEGER_LIMIT
+from mergesvm.features.registry import random_map_classes
+from mergesvm.features.spec import as_map
 
-SIZES = [0, -1, 1.5, 10.0, "10", None, True, LARGEST, np.nan]
+SIZES = [0, -1, 1.5, 10.0, "10", None, True, INTEGER_LIMIT, np.nan]
 POSITIVE = [0, -1.0, np.nan, np.inf, "1", True, 1e200, [1.0]]
 WORDS = ["", "any", 1, ["none"], b"none"]
 SHAPES = [(6,), (6, 7), (6, 6, 2, 1), "6x6", 36, (0, 36), (6.0, 6.0), (True, 36), (2**20, 1)]
@@ -28,7 +29,7 @@ WRONG = {
     "pooling": SIZES,
     "degree": SIZES,
     "padding": [-1, 0.5, None, "2", False],
-    "seed": [-1, 0.5, None, "0", True, LARGEST],
+    "seed": [-1, 0.5, None, "0", True, INTEGER_LIMIT],
     "activation": [*WORDS, None, "Tanh"],
     "weights": [*WORDS, None],
     "kernel": [*WORDS, None, "linear"],
@@ -45,7 +46,7 @@ WRONG = {
     "image": SHAPES,
 }
 
-CASES = [(kind, name) for kind, each in drawn_classes().items() for name in each.parameter_names()]
+CASES = [(kind, name) for kind, each in random_map_classes().items() for name in each.parameter_names()]
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
@@ -56,7 +57,7 @@ def test_a_parameter_that_makes_no_sense_is_refused_and_named(kind, name):
             with pytest.raises(DataError, match=r"Images of shape \(6, 7\) have 42 columns, but the rows have 36"):
                 replace(features, image=value).freeze(X)
             continue
-        with pytest.raises(ParameterError, match=f"{name} has to be"):
+        with pytest.raises(ParameterError, match=f"{name} must be"):
             replace(features, **{name: value})
 
 
@@ -71,7 +72,7 @@ def test_numbers_of_numpy_are_numbers():
 @pytest.mark.parametrize("make", [HiddenLayer, Fourier])
 def test_a_shape_of_images_is_of_use_with_rectangles_only(make):
     for fields in (None, "columns"):
-        with pytest.raises(ParameterError, match="of use only with fields='rectangles'"):
+        with pytest.raises(ParameterError, match="used only with fields='rectangles'"):
             make(8, fields=fields, image=(6, 6))
     with pytest.raises(DataError, match=r"35 columns are not square images\. Give their shape"):
         make(8, fields="rectangles").freeze(X[:, :35])
@@ -93,15 +94,17 @@ def test_patches_have_to_fit_into_the_images():
 
 
 def test_there_are_no_more_landmarks_than_rows():
-    with pytest.raises(DataError, match="needs a sample of 241 rows, and there are 240"):
+    with pytest.raises(DataError, match="needs a sample of 241 rows, but there are 240"):
         Nystroem(241).freeze(X)
     assert Nystroem(240).freeze(X).width == 240
 
 
 def test_there_are_no_more_components_than_columns_or_rows():
-    with pytest.raises(ParameterError, match=r"Components\(37\) cannot be of rows of 36 columns.* a share of"):
+    with pytest.raises(
+        ParameterError, match=r"at most 36 .* Components\(37\) is impossible.* a fraction of"
+    ):
         Components(37).freeze(X)
-    with pytest.raises(DataError, match=r"Components\(21\) needs at least 21 rows, and there are 20"):
+    with pytest.raises(DataError, match=r"Components\(21\) needs at least 21 rows, but there are 20"):
         Components(21).freeze(X[:20])
     assert Components(36).freeze(X).width == 36
     assert Components(20).freeze(X[:20]).width == 20
@@ -113,28 +116,28 @@ def test_a_share_becomes_a_number_when_it_is_frozen():
     assert one == Components(one.n_components).freeze(X)
     assert repr(one) == f"Components({one.n_components})"
     with pytest.raises(
-        ParameterError, match=r"How many features Components\(0\.9\) has is known only when it is frozen"
+        ParameterError, match=r"The number of features of Components\(0\.9\) is known only when it is frozen"
     ):
-        Components(0.9).count(36)
+        Components(0.9).n_outputs(36)
     assert Components(np.float64(0.5)) == Components(0.5)
     assert Components(np.int16(5), whiten=np.bool_(True)) == Components(5, whiten=True)
 
 
 def test_constrained_weights_need_labels_of_two_classes():
-    with pytest.raises(FeatureMapError, match="give labels, too"):
+    with pytest.raises(FeatureMapError, match=r"needs labels: freeze\(X, y\)"):
         HiddenLayer(8, weights="constrained").freeze(X)
     with pytest.raises(FeatureMapError, match="at least two classes"):
         HiddenLayer(8, weights="constrained").freeze(X, ["a"] * len(X))
-    with pytest.raises(DataError, match="unequal length"):
+    with pytest.raises(DataError, match="different lengths"):
         HiddenLayer(8, weights="constrained").freeze(X, Y[:-1])
 
 
 def test_a_chain_is_of_drawn_maps_of_one_precision():
     one, other = Fourier(8), Fourier(8, precision="float64")
     for stages in ([one], [one] * 5, [one, "fourier"], [one, Identity()], [one, Chain([one, one])], 3, None, one):
-        with pytest.raises(ParameterError, match="A chain is of 2 to 4 maps that are drawn"):
+        with pytest.raises(ParameterError, match="A chain needs 2 to 4 random maps"):
             Chain(stages)
-    with pytest.raises(ParameterError, match="have to be of one precision"):
+    with pytest.raises(ParameterError, match="must have the same precision"):
         Chain([one, other])
     with pytest.raises(ParameterError, match="Freeze the chain as a whole"):
         Chain([one.freeze(X), one])
@@ -173,9 +176,9 @@ def test_a_name_alone_takes_a_size_and_a_seed_that_are_given():
     frozen = Fourier(5).freeze(X)
     assert as_map(frozen) is frozen
     for wrong in (3, ["fourier"], b"fourier", Fourier):
-        with pytest.raises(ParameterError, match="has to be a map, the name of one, or None"):
+        with pytest.raises(ParameterError, match="must be a map, the name of one, or None"):
             as_map(wrong)
-    with pytest.raises(ParameterError, match=r"no feature map 'cosines'\. Known are: fourier, hidden, nystroem"):
+    with pytest.raises(ParameterError, match=r"no feature map 'cosines'\. Available: fourier, hidden, nystroem"):
         as_map("cosines:9")
     with pytest.raises(ParameterError, match=r"fourier has no parameter 'depth=3'\. It has: n_features, gamma"):
         as_map("fourier:9,depth=3")

@@ -25,7 +25,8 @@ from maps import ALL, DRAWN, NAMES, WEIGHTS, X, Y, changed, frozen, stages
 from mergesvm.errors import DataError, FeatureMapError, FormError, FrozenHereWarning, ParameterError, SignatureError
 from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Identity, Nystroem, Patches
 from mergesvm.features.random_map import State
-from mergesvm.features.spec import drawn_classes, map_classes
+from mergesvm.features.registry import map_classes, random_map_classes
+from mergesvm.features.spec import as_map
 from reference import assert_same_knowledge, assert_same_scores
 
 ROUNDING = {"float64": 1e-12, "float32": 1e-5}
@@ -71,9 +72,9 @@ def test_every_kind_of_map_has_examples():
 
 
 def test_every_parameter_of_every_drawn_map_has_another_value():
-    assert set(maps.VARIED) == set(drawn_classes())
+    assert set(maps.VARIED) == set(random_map_classes())
     for kind, (features, others) in maps.VARIED.items():
-        assert {*others, *maps.SHARED} == set(drawn_classes()[kind].parameter_names())
+        assert {*others, *maps.SHARED} == set(random_map_classes()[kind].parameter_names())
         assert all(getattr(features, name) != value for name, value in (others | maps.SHARED).items())
 
 
@@ -88,7 +89,7 @@ def test_freezing_twice_gives_the_same_map(features, precision):
     assert one == other
     assert hash(one) == hash(other)
     assert one.fingerprint == other.fingerprint
-    assert one.middle.tobytes() == other.middle.tobytes()
+    assert one.default_anchor.tobytes() == other.default_anchor.tobytes()
     for mine, theirs in zip(tables(one), tables(other), strict=True):
         assert {name: (array.dtype, array.tobytes()) for name, array in mine.items()} == {
             name: (array.dtype, array.tobytes()) for name, array in theirs.items()
@@ -113,12 +114,15 @@ def test_what_is_frozen_stays_as_it_is(features):
 @each_drawn
 @each_precision
 def test_features_are_numbers_of_the_same_size_for_every_map_but_components_of_columns(features, precision):
-    mapped = frozen(features, precision).transform(X)
-    assert mapped.shape == (len(X), frozen(features, precision).width)
-    assert mapped.dtype == frozen(features, precision).dtype == precision
+    one = frozen(features, precision)
+    mapped = one.transform(X)
+    assert mapped.shape == (len(X), one.width)
+    assert mapped.dtype == one.dtype == precision
     if not isinstance(stages(features)[-1], Components):
         assert np.mean(np.square(mapped, dtype=np.float64)) == pytest.approx(1, rel=1e-5)
-    np.testing.assert_allclose(mapped.mean(axis=0, dtype=np.float64), frozen(features, precision).middle, atol=1e-5)
+    np.testing.assert_allclose(
+        mapped.mean(axis=0, dtype=np.float64), frozen(features, precision).default_anchor, atol=1e-5
+    )
 
 
 # Row by row.
@@ -598,7 +602,7 @@ def test_what_is_not_frozen_cannot_be_used(features, tmp_path):
         lambda: features.fingerprint,
         lambda: features.layout,
         lambda: features.width,
-        lambda: features.middle,
+        lambda: features.default_anchor,
         lambda: features.save(tmp_path / "plan.features"),
         lambda: ms.scan("nowhere.csv", like=features),
     ):
@@ -634,7 +638,7 @@ def test_a_map_may_be_asked_for_by_its_name(tmp_path):
     ):
         with pytest.warns(FrozenHereWarning):
             found = ms.learn(X, Y, features=spec)
-        assert found.features == ms.features.as_map(spec).freeze(X, Y)
+        assert found.features == as_map(spec).freeze(X, Y)
     path, label = samples.parquet(tmp_path, "day", X, Y)
     with pytest.warns(FrozenHereWarning):
         found = ms.learn(ms.scan(path, label, batch_rows=100), features="hidden:20,weights=constrained")

@@ -1,4 +1,4 @@
-"""Feature maps, applied to rows before they are summed. A frozen map has a fingerprint, part of the signature."""
+"""Feature maps, which are applied to rows before they are summed. Knowledge records the frozen map."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

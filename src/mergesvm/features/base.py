@@ -1,4 +1,4 @@
-"""What every feature map looks like from outside: frozen, it maps every row alike, wherever it runs."""
+"""The base class of feature maps."""
 
 from __future__ import annotations
 
@@ -13,18 +13,25 @@ from mergesvm.data.readers.base import Layout
 from mergesvm.data.rows.base import Rows, spans
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.engines.threads import Threads
-from mergesvm.errors import DataError
+from mergesvm.errors import DataError, FeatureMapError
+from mergesvm.files.container import library_version, write_container
+from mergesvm.files.content import check_sizes
 
 BLOCK_BYTES = 2**22
-"""How large a block of mapped rows is, where rows are only mapped: large enough for BLAS, and within the cache."""
+"""Size of a block of mapped rows in :meth:`FeatureMap.mapped`: large enough for BLAS, small enough for the cache."""
+
+FILE_KIND = "features"
+"""The kind of container in which a map is saved."""
+
+FileParts = tuple[list[dict[str, Any]], dict[str, NDArray[Any]]]
+"""Header fields, one dict per stage, and arrays."""
 
 
 class FeatureMap(ABC):
-    """A map of rows to features, immutable.
+    """An immutable map from rows to features.
 
-    A new map is one new module in this folder, with one subclass, usually of
-    :class:`~mergesvm.features.random_map.RandomMap`: files, the command line and the laws of
-    all maps find it.
+    To add a map, add a module with one subclass to :mod:`mergesvm.features.maps`, usually of
+    :class:`~mergesvm.features.random_map.RandomMap`. Files, the command line and the tests of all maps discover it.
     """
 
     kind: ClassVar[str]
@@ -33,48 +40,48 @@ class FeatureMap(ABC):
     @property
     @abstractmethod
     def frozen(self) -> bool:
-        """Whether everything is fixed, so that rows can be mapped."""
+        """Whether all arrays of the map are fixed, so that it can map rows."""
 
     @property
     @abstractmethod
     def layout(self) -> Layout:
-        """The columns of the rows that can be mapped."""
+        """The columns of the rows that the map accepts."""
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many features a row becomes."""
+        """The number of output features."""
 
     @property
     @abstractmethod
     def dtype(self) -> np.dtype[Any]:
-        """The type of mapped rows."""
+        """The dtype of mapped rows."""
 
     @property
-    def middle(self) -> NDArray[np.float64]:
-        """A point among the features of most rows, about which it is good to sum."""
+    def default_anchor(self) -> NDArray[np.float64]:
+        """A point near most mapped rows: the anchor of sums unless another is given."""
         return np.zeros(self.width)
 
     @property
-    def roughness(self) -> float:
-        """By how much the map makes rounding larger: 1 unless it divides by something small."""
+    def error_amplification(self) -> float:
+        """The factor by which the map amplifies rounding errors: 1 unless it divides by small numbers."""
         return 1.0
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """What two pieces of knowledge must share to be added: maps that differ in anything have different ones."""
+        """A digest of the frozen map. Knowledge can be added only if the fingerprints of its maps are equal."""
 
     @abstractmethod
     def freeze(self, X: Any, y: Any = None) -> Self:
-        """The same map with everything fixed that is drawn at random or found from a sample of the rows.
+        """Return the map with all arrays fixed: drawn at random, or computed from a sample of the rows.
 
         Parameters
         ----------
         X : array, sparse array, table or scan
-            Rows from which a pilot sample is drawn, once: it tells centre, scale and, where needed, landmarks.
+            Rows from which one pilot sample is drawn. It determines centre, scale and, for some maps, landmarks.
         y : labels, optional
-            Needed only by maps that look at classes. A scan has its own.
+            Needed only by maps that use the classes. A scan brings its own labels.
 
         Examples
         --------
@@ -86,10 +93,10 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def map_block(self, rows: Any, out: NDArray[Any]) -> None:
-        """Map a block of rows, dense of any type or CSR, into ``out``. What is not finite passes through."""
+        """Map a block of rows, dense of any dtype or CSR, into ``out``. NaN and infinity are passed on as NaN."""
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Rows as features, (rows, width): all at once, for a look. Learning never holds more than a few blocks.
+        """Return all rows mapped, of shape (rows, width). Learning maps block by block and never calls this.
 
         >>> from mergesvm.features.maps.fourier import Fourier
         >>> X = [[0.0, 1.0], [1.0, 3.0], [2.0, 2.0]]
@@ -105,7 +112,7 @@ class FeatureMap(ABC):
         return out
 
     def mapped(self, rows: Rows) -> NDArray[Any]:
-        """All rows as features, by all threads; what is not finite passes through."""
+        """Map all rows in parallel. NaN and infinity are passed on as NaN."""
         out = np.empty((rows.n_rows, self.width), dtype=self.dtype)
 
         def run(span: tuple[int, int]) -> None:
@@ -115,11 +122,11 @@ class FeatureMap(ABC):
         return out
 
     def block_rows(self) -> int:
-        """How many rows are mapped at a time, where they are only mapped."""
+        """Return the number of rows per block in :meth:`mapped`."""
         return max(64, BLOCK_BYTES // (self.dtype.itemsize * max(self.width, self.layout.width)))
 
     def check_rows(self, rows: Rows, names: tuple[str, ...] | None = None) -> None:
-        """Raise an error if these are not rows of the columns that the map takes; names are given if rows have none."""
+        """Raise an error unless the rows have the columns of the map; ``names`` are used if the rows have none."""
         layout, names = self.layout, names if rows.names is None else rows.names
         if rows.width != layout.width:
             raise DataError(f"X has {rows.width} columns, but {self!r} was frozen for rows of {layout.width} features.")
@@ -127,22 +134,29 @@ class FeatureMap(ABC):
             at = next(i for i, pair in enumerate(zip(names, layout.names, strict=True)) if pair[0] != pair[1])
             raise DataError(
                 f"Column {at} of X is named {names[at]!r}, but {self!r} was frozen with {layout.names[at]!r} there. "
-                f"Bring the columns into the order of map.layout.names."
+                f"Reorder the columns as in map.layout.names."
             )
 
+    def file_parts(self, first_stage: int = 0) -> FileParts:  # noqa: ARG002
+        """Return the header fields and arrays that a file stores; ``first_stage`` numbers the arrays."""
+        raise FeatureMapError(
+            f"{self!r} cannot be saved: it is arbitrary code, and files contain none. Use another map of "
+            f"mergesvm.features, or keep this one within one process."
+        )
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the frozen map to a file, for every node that is to learn; :func:`mergesvm.features.load` reads it.
+        """Write the frozen map to a file, atomically; :func:`mergesvm.features.load` reads it.
 
         >>> import mergesvm as ms, pathlib, tempfile
-        >>> plan = ms.features.Fourier(8).freeze([[0.0, 1.0], [1.0, 0.0]])
+        >>> fourier = ms.features.Fourier(8).freeze([[0.0, 1.0], [1.0, 0.0]])
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     plan.save(pathlib.Path(folder, "plan.features"))
-        ...     ms.features.load(pathlib.Path(folder, "plan.features")).fingerprint == plan.fingerprint
+        ...     fourier.save(pathlib.Path(folder, "fourier.features"))
+        ...     ms.features.load(pathlib.Path(folder, "fourier.features")).fingerprint == fourier.fingerprint
         True
         """
-        from mergesvm.features.format import save_map
-
-        save_map(self, path)
+        header, arrays = self.file_parts()
+        check_sizes(arrays)
+        write_container(path, FILE_KIND, {"features": header, "library": library_version()}, arrays)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FeatureMap) or self.frozen != other.frozen:
@@ -153,10 +167,10 @@ class FeatureMap(ABC):
         return hash(self.fingerprint if self.frozen else repr(self))
 
     def __copy__(self) -> Self:
-        return self
+        return self  # immutable
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self  # nothing in it changes
+        return self
 
     def __str__(self) -> str:
         return f"{self!r} [{self.fingerprint[:8]}]" if self.frozen else f"{self!r}, not frozen"

@@ -1,4 +1,4 @@
-"""Rows seen through a map, block by block."""
+"""Rows that are mapped block by block as they are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mergesvm.features.base import FeatureMap
 
 
 class MappedRows(Rows):
-    """Rows of features, mapped when a block of them is read.
+    """Rows of features: each block is mapped when it is read.
 
     >>> from mergesvm.data.rows.convert import as_rows
     >>> from mergesvm.features.maps.fourier import Fourier
@@ -27,19 +27,19 @@ class MappedRows(Rows):
         self.source, self.first = rows.source, rows.first
 
     def block(self, start: int, stop: int) -> NDArray[np.floating]:
-        """Features of some rows."""
+        """Return the features of some rows."""
         out = np.empty((stop - start, self.width), dtype=self.features.dtype)
         self.features.map_block(self.rows.block(start, stop), out)
         return out
 
     def blocks(self) -> Iterator[tuple[int, int]]:
-        """Spans of rows that are small both before and after they are mapped."""
+        """Yield spans of rows that are small both before and after mapping."""
         return spans(self.n_rows, max(256, BLOCK_BYTES // (8 * max(self.width, self.rows.width))))
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
-        """Row, column and value of the first NaN or infinity of the rows before they are mapped."""
+        """Return row, column and value of the first NaN or infinity among the unmapped rows."""
         return self.rows.nonfinite(start, stop)
 
     def column(self, index: int) -> str:
-        """How a message names a column of the rows."""
+        """Return the name of an unmapped column, for messages."""
         return self.rows.column(index)

@@ -1,4 +1,4 @@
-"""The pilot sample: some rows, drawn once, from which a map finds its centre, its scale and its landmarks."""
+"""The pilot sample: rows drawn once, from which a map computes its centre, scale and landmarks."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ from mergesvm.errors import DataError
 from mergesvm.features.ops.projection import dense
 
 PILOT_ROWS = 4096
+"""Rows of a pilot sample, unless the map needs more."""
 
-PILOT_BYTES, FEWEST_ROWS = 2**28, 64
-"""A pilot sample takes no more memory than this, unless rows are so wide that it would be of fewer rows."""
+MAX_PILOT_BYTES, MIN_PILOT_ROWS = 2**28, 64
+"""Very wide rows make the sample smaller: down to this memory, or this number of rows."""
 
-MOST_FILES = 16
-"""Of so many files of a scan, evenly spread, the first rows are looked at."""
+MAX_PILOT_FILES = 16
+"""The sample is drawn from the first slices of at most this many files of a scan, evenly spread."""
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """A sample of rows.
+    """A random sample of rows.
 
     Attributes
     ----------
     rows : array of shape (rows, columns)
     codes : array of int or None
-        The classes of the rows, as numbers, where labels were given.
+        The classes of the rows as integers, if labels were given.
     layout : Layout
         The columns.
     sparse : bool
-        Whether the rows came sparse, so that their centre has to stay zero.
+        Whether the rows were sparse, so that their centre must stay zero.
     generator : Generator
-        The source of all that is drawn at random.
-    features : bool
-        Whether the rows are features that another map gives, and no better than it rounds.
+        The source of all randomness.
+    mapped : bool
+        Whether the rows are the output of another map, and carry its rounding errors.
     """
 
     rows: NDArray[np.float64]
@@ -52,11 +53,11 @@ class Pilot:
     layout: Layout
     sparse: bool
     generator: np.random.Generator
-    features: bool = False
+    mapped: bool = False
 
     @classmethod
-    def of(cls, X: Any, y: Any = None, seed: int = 0, wanted: int = 0) -> Pilot:
-        """Draw a sample at random: of rows in memory from all of them, of files from their first slices.
+    def of(cls, X: Any, y: Any = None, seed: int = 0, min_rows: int = 0) -> Pilot:
+        """Draw a random sample: from all rows in memory, or from the first slices of files.
 
         >>> Pilot.of([[float(i)] for i in range(10)], list("ababababab")).rows.shape
         (10, 1)
@@ -64,33 +65,39 @@ class Pilot:
         generator = np.random.default_rng(seed)
         if isinstance(X, Scan):
             layout = X.layout
-            size = _size(layout, wanted)
-            drawn = _from_slices(X.first_slices(MOST_FILES), size, generator)
-            if sum(len(part) for part in drawn) < min(wanted, size):
+            size = _sample_size(layout, min_rows)
+            samples = _draw_slices(X.first_slices(MAX_PILOT_FILES), size, generator)
+            if sum(len(sample) for sample in samples) < min(min_rows, size):
                 with closing(iter(X)) as slices:  # type: ignore[type-var]
-                    drawn = _from_slices(slices, size, generator, wanted)
+                    samples = _draw_slices(slices, size, generator, min_rows)
         else:
             rows = as_rows(X)
             layout = Layout(rows.width, rows.names)
-            drawn = [_draw(rows, y, _size(layout, wanted), generator)]
-        if not drawn:
-            raise DataError(f"There are no rows to look at in the first slices of {X!r}.")
-        # In no order, so that the first of them are a sample, too.
-        order = generator.permutation(sum(len(part) for part in drawn))
-        labels = [part.labels for part in drawn if part.labels is not None]
-        labelled = len(labels) == len(drawn)
+            samples = [_draw(rows, y, _sample_size(layout, min_rows), generator)]
+        if not samples:
+            raise DataError(f"The first slices of {X!r} contain no rows.")
+        # Shuffled, so that the first rows are a random sample as well.
+        order = generator.permutation(sum(len(sample) for sample in samples))
+        labels = [sample.labels for sample in samples if sample.labels is not None]
+        labelled = len(labels) == len(samples)
         return cls(
-            np.concatenate([part.block for part in drawn])[order],
+            np.concatenate([sample.block for sample in samples])[order],
             Labels.encode(np.concatenate(labels)).codes.astype(np.intp)[order] if labelled else None,
             layout,
-            any(part.sparse for part in drawn),
+            any(sample.sparse for sample in samples),
             generator,
         )
 
+    @property
+    def rounding(self) -> NDArray[np.float64]:
+        """The spread of each column that rounding alone may cause, of shape (columns,)."""
+        bound: NDArray[np.float64] = (1e-5 if self.mapped else 1e-12) * np.abs(self.rows).max(axis=0)
+        return bound
+
 
 @dataclass(frozen=True)
-class _Drawn:
-    """Some rows in no order, their labels if there are any, and whether they came sparse."""
+class _Sample:
+    """Shuffled rows, their labels if there are any, and whether they were sparse."""
 
     block: NDArray[np.float64]
     labels: NDArray[Any] | None
@@ -99,34 +106,34 @@ class _Drawn:
     def __len__(self) -> int:
         return len(self.block)
 
-    def first(self, count: int) -> _Drawn:
-        return _Drawn(self.block[:count], None if self.labels is None else self.labels[:count], self.sparse)
+    def first(self, count: int) -> _Sample:
+        return _Sample(self.block[:count], None if self.labels is None else self.labels[:count], self.sparse)
 
 
-def _size(layout: Layout, wanted: int) -> int:
-    return min(max(PILOT_ROWS, wanted), max(FEWEST_ROWS, PILOT_BYTES // (8 * layout.width)))
+def _sample_size(layout: Layout, min_rows: int) -> int:
+    return min(max(PILOT_ROWS, min_rows), max(MIN_PILOT_ROWS, MAX_PILOT_BYTES // (8 * layout.width)))
 
 
-def _from_slices(
+def _draw_slices(
     slices: Iterable[Slice], size: int, generator: np.random.Generator, enough: int | None = None
-) -> list[_Drawn]:
-    """Rows from slices, as many of each as the others leave room for; if ``enough`` is given, no slices after that."""
-    drawn: list[_Drawn] = []
+) -> list[_Sample]:
+    """Draw ``size`` rows from slices, spread evenly; stop reading slices once there are ``enough`` rows."""
+    samples: list[_Sample] = []
     for part in slices:
         if part.rows.n_rows:
-            drawn.append(_draw(part.rows, part.labels, size, generator))
-            lengths = np.array([len(one) for one in drawn])
+            samples.append(_draw(part.rows, part.labels, size, generator))
+            lengths = np.array([len(sample) for sample in samples])
             while lengths.sum() > size:
                 lengths = np.minimum(lengths, lengths.max() - max(1, (lengths.sum() - size) // len(lengths)))
-            drawn = [one.first(int(length)) for one, length in zip(drawn, lengths, strict=True)]
+            samples = [sample.first(int(length)) for sample, length in zip(samples, lengths, strict=True)]
             if enough is not None and lengths.sum() >= enough:
                 break
-    return drawn
+    return samples
 
 
-def _draw(rows: Rows, y: Any, size: int, generator: np.random.Generator) -> _Drawn:
+def _draw(rows: Rows, y: Any, size: int, generator: np.random.Generator) -> _Sample:
     chosen = np.sort(generator.choice(rows.n_rows, min(size, rows.n_rows), replace=False))
-    # Neighbours are read together, so that a sample of nearly all rows is not read one by one.
+    # Read neighbouring rows together: a sample of nearly all rows would be slow to read one by one.
     runs = np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1)
     blocks = [rows.block(int(run[0]), int(run[-1]) + 1) for run in runs]
     block = np.concatenate([dense(part).astype(np.float64, copy=False) for part in blocks])
@@ -134,8 +141,8 @@ def _draw(rows: Rows, y: Any, size: int, generator: np.random.Generator) -> _Dra
         rows.check_finite()
     order = generator.permutation(len(block))
     if y is None:
-        return _Drawn(block[order], None, isinstance(rows, SparseRows))
+        return _Sample(block[order], None, isinstance(rows, SparseRows))
     labels = y.to_array() if hasattr(y, "to_array") else np.asarray(y)
     if len(labels) != rows.n_rows:
-        raise DataError(f"X and y are of unequal length: {rows.n_rows} rows, {len(labels)} labels.")
-    return _Drawn(block[order], labels[chosen][order], isinstance(rows, SparseRows))
+        raise DataError(f"X and y have different lengths: {rows.n_rows} rows, {len(labels)} labels.")
+    return _Sample(block[order], labels[chosen][order], isinstance(rows, SparseRows))

@@ -1,4 +1,4 @@
-"""Maps whose parameters are drawn once, with a seed and a pilot sample, and kept as arrays."""
+"""The base class of maps whose arrays are drawn once, from a seed and a pilot sample."""
 
 from __future__ import annotations
 
@@ -16,37 +16,38 @@ from scipy import sparse
 
 from mergesvm.data.readers.base import Layout
 from mergesvm.data.rows.dense import DenseRows
+from mergesvm.data.schema_format import layout_fields
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
-from mergesvm.features.base import FeatureMap
+from mergesvm.features.base import FeatureMap, FileParts
 from mergesvm.features.ops.projection import dense
 from mergesvm.features.pilot import Pilot
 from mergesvm.features.scaling import SCALINGS, Scaling, find_scaling
 
 PRECISIONS = ("float32", "float64")
 
-LOOK_ROWS = 2048
-"""So many rows of the pilot sample tell how large features are, and where they lie."""
+GAIN_ROWS = 2048
+"""The gain and the mean of the features are computed from this many rows of the pilot sample."""
 
-LARGEST = 2**31
-"""No map has more features, or a larger seed, than this."""
+INTEGER_LIMIT = 2**31
+"""Sizes and seeds are below this number."""
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What freezing has fixed.
+    """The frozen part of a map.
 
     Attributes
     ----------
     layout : Layout
-        The columns of the rows that can be mapped.
+        The columns of the rows that the map accepts.
     arrays : mapping of name to array
-        ``centre`` and ``scale`` of the columns; ``gain``, by which features are brought to a mean square of 1 over the
-        pilot sample, so that one value of C means about the same for every map; ``middle``, the mean of the features
-        there; and what else the map has drawn.
+        ``centre`` and ``scale`` of the columns; ``gain``, which scales features to a mean square of 1 over the pilot
+        sample, so that a value of C means about the same for every map; ``middle``, the mean of the features there;
+        and the arrays of the particular map.
     pilot_rows : int
-        How many rows the pilot sample had, from which all of this was found.
+        The number of rows of the pilot sample.
     """
 
     layout: Layout
@@ -64,21 +65,21 @@ class State:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RandomMap(FeatureMap):
-    """A map with parameters as fields, which says how its arrays are drawn and used.
+    """A map with parameters as dataclass fields. Subclasses define how its arrays are drawn and applied.
 
     Parameters
     ----------
     seed : int
-        Of all that is drawn at random.
+        The seed of all random numbers.
     scaling : {"auto", "whole", "columns", "range", "none"}
-        How columns are scaled before they are mapped: all by one number, as images need, or each by its own standard
-        deviation or range, as tables need. "auto" looks at the pilot sample.
+        How columns are scaled before they are mapped: all by one number, as suits images, or each by its standard
+        deviation or range, as suits tables. "auto" decides from the pilot sample.
     precision : {"float32", "float64"}
-        In which rows are mapped. Products of mapped rows are formed in the same; sums are float64 always.
+        The precision of mapped rows and, by default, of their products. Sums are always float64.
     """
 
     default_size: ClassVar[float] = 1000
-    """The first parameter, where a map is asked for by its name alone."""
+    """The value of the first parameter if only the name of the map is given."""
 
     seed: int = field(default=0, kw_only=True)
     scaling: str = field(default="auto", kw_only=True)
@@ -86,84 +87,84 @@ class RandomMap(FeatureMap):
     state: State | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        self._whole("seed", 0)
-        self._choice("scaling", SCALINGS)
-        self._choice("precision", PRECISIONS)
+        self._check_integer("seed", 0)
+        self._check_choice("scaling", SCALINGS)
+        self._check_choice("precision", PRECISIONS)
 
-    # What each map has to say.
+    # To be defined by subclasses.
 
     @abstractmethod
     def draw(self, pilot: Pilot) -> Arrays:
-        """The arrays of this map beside centre and scale; the rows of the pilot sample are scaled already."""
+        """Draw the arrays of the map, beside centre and scale, from a pilot sample that is already scaled."""
 
     @abstractmethod
     def shapes(self, inputs: int) -> dict[str, tuple[int, ...]]:
-        """The shapes of the arrays that :meth:`draw` gives for rows of this width. All are of the map's precision."""
+        """Return the shapes of the arrays of :meth:`draw`, for rows of ``inputs`` columns; all of the map's dtype."""
 
     @abstractmethod
-    def count(self, inputs: int) -> int:
-        """How many features rows of this width become; an error if there can be no such rows."""
+    def n_outputs(self, inputs: int) -> int:
+        """Return the number of features for rows of ``inputs`` columns, or raise an error if they cannot be mapped."""
 
     @abstractmethod
-    def apply(self, near: Any, out: NDArray[Any]) -> None:
-        """Map rows that are centred and scaled, dense or CSR, into ``out``, both of the map's precision."""
+    def apply(self, scaled: Any, out: NDArray[Any]) -> None:
+        """Map centred and scaled rows, dense or CSR, into ``out``; both have the map's dtype."""
 
     def scale(self, pilot: Pilot) -> Scaling:
-        """The centre and the scale of the columns."""
+        """Compute the centre and the scale of the columns."""
         return find_scaling(pilot, self.scaling)
 
-    def wanted_rows(self) -> int:
-        """How many rows the pilot sample has to have at least, where there are so many."""
+    def min_pilot_rows(self) -> int:
+        """Return the number of rows that the pilot sample needs at least."""
         return 0
 
-    # What follows.
+    # Derived from the above.
 
     @property
     def frozen(self) -> bool:
-        """Whether everything is fixed, so that rows can be mapped."""
+        """Whether all arrays of the map are fixed, so that it can map rows."""
         return self.state is not None
 
     @property
     def layout(self) -> Layout:
-        """The columns of the rows that can be mapped."""
+        """The columns of the rows that the map accepts."""
         return self.fixed.layout
 
     @property
     def width(self) -> int:
-        """How many features a row becomes."""
-        return self.count(self.layout.width)
+        """The number of output features."""
+        return self.n_outputs(self.layout.width)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of mapped rows."""
+        """The dtype of mapped rows."""
         return np.dtype(self.precision)
 
     @property
-    def middle(self) -> NDArray[np.float64]:
+    def default_anchor(self) -> NDArray[np.float64]:
         """The mean of the features over the pilot sample."""
         return self.arrays["middle"]
 
     @property
     def arrays(self) -> Arrays:
-        """What was drawn when the map was frozen."""
+        """The frozen arrays."""
         return self.fixed.arrays
 
     @property
     def fixed(self) -> State:
-        """What freezing has fixed, or an error if nothing has been frozen yet."""
+        """The state, or an error if the map is not frozen."""
         if self.state is None:
             raise FeatureMapError(f"{self!r} is not frozen yet. Freeze it first: map = map.freeze(X, y).")
         return self.state
 
     @classmethod
     def parameter_names(cls) -> list[str]:
-        """The names of the parameters: first that of the size, last those that all maps have."""
+        """Return the names of the parameters: the size first, those common to all maps last."""
         ordered = sorted(fields(cls), key=lambda item: item.kw_only is True)
         return [item.name for item in ordered if item.name != "state"]
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the map was made with, by name."""
+        """The parameters by name."""
         return {name: getattr(self, name) for name in self.parameter_names()}
 
     @cached_property
@@ -183,95 +184,110 @@ class RandomMap(FeatureMap):
         return digest.hexdigest()
 
     def freeze(self, X: Any, y: Any = None) -> Self:
-        """The same map with everything fixed; see :meth:`FeatureMap.freeze`."""
-        return self if self.frozen else self.frozen_on(Pilot.of(X, y, self.seed, self.wanted_rows()))
+        """Return the map with all arrays fixed; see :meth:`FeatureMap.freeze`."""
+        return self if self.frozen else self.frozen_on(Pilot.of(X, y, self.seed, self.min_pilot_rows()))
 
     def frozen_on(self, pilot: Pilot) -> Self:
-        """The same map, frozen on a pilot sample that was drawn before."""
-        self.count(pilot.rows.shape[1])
-        too_large = DataError(f"The rows are too large, or too far apart, for {self!r}. Rescale the columns.")
+        """Return the map frozen on a given pilot sample."""
+        self.n_outputs(pilot.rows.shape[1])
         with np.errstate(all="ignore"):
             scaling = self.scale(pilot)
             scaled = replace(pilot, rows=(pilot.rows - scaling.centre) / scaling.scale)
             if not np.isfinite(scaled.rows).all():
-                raise too_large
+                raise self._too_large()
             drawn = {name: np.ascontiguousarray(array, dtype=self.dtype) for name, array in self.draw(scaled).items()}
             arrays = {"centre": scaling.centre, "scale": scaling.scale, "gain": np.ones(1, self.dtype), **drawn}
-            raw = replace(self, state=State(pilot.layout, arrays, len(pilot.rows)))
-            mapped = raw.mapped(DenseRows(pilot.rows[:LOOK_ROWS]))
+            without_gain = replace(self, state=State(pilot.layout, arrays, len(pilot.rows)))
+            mapped = without_gain.mapped(DenseRows(pilot.rows[:GAIN_ROWS]))
             size = float(np.sqrt(np.mean(np.square(mapped, dtype=np.float64)))) or 1.0
             arrays["gain"] = np.array([1 / size], dtype=self.dtype)
             arrays["middle"] = mapped.mean(axis=0, dtype=np.float64) / size
+        return self._with_arrays(arrays, pilot.layout, len(pilot.rows))
+
+    def _with_arrays(self, arrays: dict[str, NDArray[Any]], layout: Layout, pilot_rows: int) -> Self:
         if not all(np.isfinite(array).all() for array in arrays.values()):
-            raise too_large
-        return replace(self, state=State(pilot.layout, arrays, len(pilot.rows)))
+            raise self._too_large()
+        return replace(self, state=State(layout, arrays, pilot_rows))
+
+    def _too_large(self) -> DataError:
+        return DataError(f"The rows are too large, or too far apart, for {self!r}. Rescale the columns.")
 
     def map_block(self, rows: Any, out: NDArray[Any]) -> None:
-        """Map a block of rows, dense of any type or CSR, into ``out``. What is not finite passes through."""
+        """Map a block of rows, dense of any dtype or CSR, into ``out``. NaN and infinity are passed on as NaN."""
         with np.errstate(all="ignore"):
-            near = self._near(rows)
-            self.apply(near, out)
+            scaled = self._scaled(rows)
+            self.apply(scaled, out)
             out *= self.arrays["gain"][0]
-        if not np.isfinite(near.data if sparse.issparse(near) else near).all():
-            # Many a function takes infinity to a number, and the row would pass for one like others.
-            out[~np.isfinite(dense(near)).all(axis=1)] = np.nan
+        if not np.isfinite(scaled.data if sparse.issparse(scaled) else scaled).all():
+            # Many functions map infinity to a finite number, which would hide the bad row.
+            out[~np.isfinite(dense(scaled)).all(axis=1)] = np.nan
 
-    def _near(self, rows: Any) -> Any:
-        """Rows about the centre and in units of the scale; sparse rows stay sparse where the centre is zero."""
-        centre, factor = self._centring
+    def _scaled(self, rows: Any) -> Any:
+        """Centre and scale rows; sparse rows stay sparse if the centre is zero."""
+        centre, factor = self._centre_and_factor
         if sparse.issparse(rows):
             if centre is None:
                 return (rows * factor if np.ndim(factor) == 0 else rows.multiply(factor)).tocsr().astype(self.dtype)
             rows = rows.toarray()
-        near = np.empty(rows.shape, dtype=self.dtype)
+        scaled = np.empty(rows.shape, dtype=self.dtype)
         if centre is None:
-            np.multiply(rows, factor, out=near, casting="unsafe")
+            np.multiply(rows, factor, out=scaled, casting="unsafe")
         else:
-            # In float64, also where features are float32: rows far from zero are rounded only when they are near it.
-            np.subtract(rows, centre, out=near, dtype=np.float64, casting="unsafe")
-            near *= factor
-        return near
+            # Subtract in float64 also for float32 features: rows far from zero must not be rounded before.
+            np.subtract(rows, centre, out=scaled, dtype=np.float64, casting="unsafe")
+            scaled *= factor
+        return scaled
 
     @cached_property
-    def _centring(self) -> tuple[NDArray[np.float64] | None, Any]:
+    def _centre_and_factor(self) -> tuple[NDArray[np.float64] | None, Any]:
         centre, scale = self.arrays["centre"], self.arrays["scale"]
         factor = (1 / scale).astype(self.dtype)
         return centre if centre.any() else None, factor[0] if (factor == factor[0]).all() else factor
 
-    def _whole(self, name: str, least: int) -> None:
+    def file_parts(self, first_stage: int = 0) -> FileParts:
+        """Return the header fields and arrays that a file stores; see :meth:`FeatureMap.file_parts`."""
+        header = {
+            "map": self.kind,
+            "parameters": [self.parameters],
+            "pilot_rows": self.fixed.pilot_rows,
+            **layout_fields(self.layout),
+        }
+        return [header], {f"features.{first_stage}.{name}": array for name, array in self.arrays.items()}
+
+    def _check_integer(self, name: str, low: int) -> None:
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < LARGEST:
-            raise ParameterError(f"{name} has to be a whole number from {least} to {LARGEST - 1:,}, not {value!r}.")
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value < INTEGER_LIMIT:
+            raise ParameterError(f"{name} must be an integer from {low} to {INTEGER_LIMIT - 1:,}, not {value!r}.")
         object.__setattr__(self, name, int(value))
 
-    def _choice(self, name: str, choices: tuple[str, ...]) -> None:
+    def _check_choice(self, name: str, choices: tuple[str, ...]) -> None:
         value = getattr(self, name)
         if value not in choices:
-            raise ParameterError(f"{name} has to be one of {', '.join(map(repr, choices))}, not {value!r}.")
+            raise ParameterError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.")
 
-    def _truth(self, name: str) -> None:
+    def _check_bool(self, name: str) -> None:
         if not isinstance(getattr(self, name), (bool, np.bool_)):
-            raise ParameterError(f"{name} has to be True or False, not {getattr(self, name)!r}.")
+            raise ParameterError(f"{name} must be True or False, not {getattr(self, name)!r}.")
         object.__setattr__(self, name, bool(getattr(self, name)))
 
-    def _positive(self, name: str, or_none: bool = True) -> None:
+    def _check_positive(self, name: str, or_none: bool = True) -> None:
         value = getattr(self, name)
         if value is None and or_none:
             return
         number = float(value) if isinstance(value, np.floating) else value
         if isinstance(value, bool) or not isinstance(number, (int, float, np.integer)) or not 0 < number < 1e100:
             default = ", or None for the default" if or_none else ""
-            raise ParameterError(f"{name} has to be a positive number{default}, not {value!r}.")
+            raise ParameterError(f"{name} must be a positive number{default}, not {value!r}.")
         object.__setattr__(self, name, float(value))
 
     def __getstate__(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def __repr__(self) -> str:
-        usual = {item.name: item.default for item in fields(self)}
+        defaults = {item.name: item.default for item in fields(self)}
         shown = [
-            repr(value) if usual[name] is MISSING else f"{name}={value!r}"
+            repr(value) if defaults[name] is MISSING else f"{name}={value!r}"
             for name, value in self.parameters.items()
-            if value != usual[name]
+            if value != defaults[name]
         ]
         return f"{type(self).__name__}({', '.join(shown)})"

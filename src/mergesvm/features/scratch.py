@@ -1,4 +1,4 @@
-"""Memory that a thread takes once and uses for all its blocks."""
+"""Per-thread arrays that are reused from block to block."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from numpy.typing import NDArray
 
 
 class Scratch(threading.local):
-    """Arrays by name, each thread its own; what they hold is lost when the name is taken again.
+    """Arrays by name, separate for each thread; taking a name again overwrites its array.
 
-    Fresh memory costs a page fault for every 4 KiB, which is dear beside a product that fits the cache.
+    Fresh memory costs a page fault per 4 KiB, which is slow compared with a product that fits the cache.
 
-    >>> Scratch().take("kernel", (2, 3), "f4").shape
+    >>> Scratch().take("products", (2, 3), "f4").shape
     (2, 3)
     """
 
     def __init__(self) -> None:
-        self._held: dict[str, NDArray[np.uint8]] = {}
+        self._buffers: dict[str, NDArray[np.uint8]] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """An array of this shape, with anything in it."""
+        """Return an uninitialized array of this shape."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        held = self._held.get(name)
-        if held is None or not size <= held.nbytes <= 4 * max(size, 2**20):
-            self._held[name] = held = np.empty(size, dtype=np.uint8)
-        array: NDArray[Any] = held[:size].view(dtype).reshape(shape)
+        buffer = self._buffers.get(name)
+        if buffer is None or not size <= buffer.nbytes <= 4 * max(size, 2**20):
+            self._buffers[name] = buffer = np.empty(size, dtype=np.uint8)
+        array: NDArray[Any] = buffer[:size].view(dtype).reshape(shape)
         return array

@@ -1,11 +1,7 @@
-"""Maps by name, as the command line and estimators ask for them: ``fourier:4000,gamma=0.5``."""
+"""Feature maps from text such as ``fourier:4000,gamma=0.5``, as the command line and estimators accept it."""
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import pkgutil
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,44 +10,20 @@ from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.chain import Chain
 from mergesvm.features.maps.identity import Identity
 from mergesvm.features.random_map import RandomMap
-
-
-@cache
-def map_classes() -> tuple[type[FeatureMap], ...]:
-    """All kinds of maps, found in this folder.
-
-    >>> [each.kind for each in map_classes()]
-    ['chain', 'fourier', 'hidden', 'identity', 'nystroem', 'patches', 'pca', 'wrapped']
-    """
-    import mergesvm.features.maps as room
-
-    found = set()
-    for module in pkgutil.iter_modules(room.__path__):
-        content = vars(importlib.import_module(f"{room.__name__}.{module.name}"))
-        found |= {
-            value
-            for value in content.values()
-            if isinstance(value, type) and issubclass(value, FeatureMap) and not inspect.isabstract(value)
-        }
-    return tuple(sorted(found, key=lambda each: each.kind))
-
-
-def drawn_classes() -> dict[str, type[RandomMap]]:
-    """The kinds of maps that are drawn, by name."""
-    return {each.kind: each for each in map_classes() if issubclass(each, RandomMap)}
+from mergesvm.features.registry import random_map_classes
 
 
 def as_map(features: Any, n_features: int | None = None, seed: int | None = None) -> FeatureMap:
-    """A map from what a user gives: None, a map, or a name with parameters.
+    """Return the feature map that a user names: None, a map, or a name with parameters.
 
     Parameters
     ----------
     features : None, FeatureMap or str
-        ``name``, ``name:size`` or ``name:size,parameter=value,...``; several with ``+`` between them are a chain.
+        ``name``, ``name:size`` or ``name:size,parameter=value,...``; several joined by ``+`` form a chain.
     n_features : int, optional
-        The size where the name has none.
+        The size if the name gives none.
     seed : int, optional
-        The seed where none is given.
+        The seed if the name gives none.
 
     Examples
     --------
@@ -65,7 +37,7 @@ def as_map(features: Any, n_features: int | None = None, seed: int | None = None
     if isinstance(features, FeatureMap):
         return features
     if not isinstance(features, str):
-        raise ParameterError(f"features has to be a map, the name of one, or None, not {features!r}.")
+        raise ParameterError(f"features must be a map, the name of one, or None, not {features!r}.")
     if features.strip() == "identity":
         return Identity()
     stages = [_stage(text, n_features, seed) for text in features.split("+")]
@@ -73,21 +45,21 @@ def as_map(features: Any, n_features: int | None = None, seed: int | None = None
 
 
 def is_map_name(text: str) -> bool:
-    """Whether a text asks for a map by name, and is not the name of a file.
+    """Return whether a text names a map rather than a file.
 
     >>> is_map_name("patches:64+nystroem:2000,detail=0.25"), is_map_name("plan.features")
     (True, False)
     """
     word = text.partition("+")[0].partition(":")[0].strip()
-    return word in {"identity", *drawn_classes()} or (":" in text and not Path(text).exists())
+    return word in {"identity", *random_map_classes()} or (":" in text and not Path(text).exists())
 
 
 def _stage(text: str, n_features: int | None, seed: int | None) -> RandomMap:
     name, colon, rest = text.strip().partition(":")
-    kinds = drawn_classes()
+    kinds = random_map_classes()
     if name not in kinds:
         raise ParameterError(
-            f"There is no feature map {name!r}. Known are: {', '.join(kinds)}; for example fourier:4000 or "
+            f"There is no feature map {name!r}. Available: {', '.join(kinds)}; for example fourier:4000 or "
             f"hidden:1000,activation=tanh."
         )
     kind = kinds[name]
@@ -104,7 +76,7 @@ def _stage(text: str, n_features: int | None, seed: int | None) -> RandomMap:
         elif not equals or parameter.strip() not in allowed:
             raise ParameterError(f"{name} has no parameter {part!r}. It has: {', '.join(allowed)}.")
         elif parameter.strip() in seen:
-            raise ParameterError(f"{name} is given {parameter.strip()!r} twice.")
+            raise ParameterError(f"{name} has the parameter {parameter.strip()!r} twice.")
         else:
             seen.add(parameter.strip())
             given[parameter.strip()] = _value(value.strip())
@@ -113,7 +85,7 @@ def _stage(text: str, n_features: int | None, seed: int | None) -> RandomMap:
 
 
 def _value(text: str) -> Any:
-    """A number, a truth, a shape such as 28x28, or text."""
+    """Parse a number, a boolean, None or a shape such as 28x28; anything else stays text."""
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]

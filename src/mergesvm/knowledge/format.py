@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mergesvm.data.labels import Label, label_kind
 from mergesvm.data.schema_format import layout_fields, read_layout
 from mergesvm.errors import DataError
-from mergesvm.features.format import map_parts, read_map
+from mergesvm.features.format import read_map
 from mergesvm.features.maps.identity import Identity
 from mergesvm.files.container import library_version, read_container, write_container
 from mergesvm.files.content import Content, check_sizes
@@ -103,7 +103,7 @@ def read_sums(
 
 def signature_parts(signature: Signature) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """A signature as plain values, and the arrays of its feature map."""
-    features, arrays = map_parts(signature.features)
+    features, arrays = signature.features.file_parts()
     header = {
         "features": features,
         **layout_fields(signature.layout),

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mergesvm.errors import FormError, IndefiniteError, KnowledgeError
 from mergesvm.features.maps.components import Components
-from mergesvm.features.ops.axes import Axes
+from mergesvm.features.ops.principal_axes import PrincipalAxes
 from mergesvm.knowledge.sums import ROUNDING, Sums
 
 
@@ -45,13 +45,13 @@ def principal_components(
     # A column that does not vary, but for rounding, is in no component.
     constant = np.abs(covariance.diagonal()) <= rounding
     covariance[constant], covariance[:, constant] = 0.0, 0.0
-    axes = Axes.of_covariance(covariance, np.where(constant, 0.0, rounding))
+    axes = PrincipalAxes.of_covariance(covariance, np.where(constant, 0.0, rounding))
     if knowledge.peaks.any():
         _check_sound(axes, covariance, rounding)
     return features.frozen_along(axes, knowledge.anchor + mean, knowledge.signature.layout, rows)
 
 
-def _check_sound(axes: Axes, covariance: NDArray[np.float64], rounding: NDArray[np.float64]) -> None:
+def _check_sound(axes: PrincipalAxes, covariance: NDArray[np.float64], rounding: NDArray[np.float64]) -> None:
     """Raise an error if there are variances that are negative beyond rounding; axes have zero in their place."""
     # All variances, negative ones too, add up to the diagonal.
     negative = axes.variances.sum() - covariance.diagonal().sum()

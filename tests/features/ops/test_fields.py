@@ -5,8 +5,13 @@ import pytest
 
 from maps import COLOURED, X
 from mergesvm.features import Fourier, HiddenLayer
-from mergesvm.features.ops.fields import FEWEST, LEAST_SIDE, MOST, draw_fields, spread_within
-from mergesvm.features.pilot import Pilot
+from mergesvm.features.ops.fields import (
+    MAX_COLUMN_FRACTION,
+    MIN_COLUMN_FRACTION,
+    MIN_SIDE_FRACTION,
+    draw_fields,
+    mean_squared_distance_within,
+)
 
 
 @pytest.mark.parametrize(("image", "height", "width", "channels"), [(None, 6, 6, 1), (COLOURED, 4, 3, 3)])
@@ -24,7 +29,7 @@ def test_rectangles_are_whole_rectangles_of_pixels_of_every_size_and_place(image
             assert len(at) == at[-1] - at[0] + 1
             ends.append((int(at[0]), int(at[-1]) + 1))
         seen.add(tuple(ends))
-    least = [max(1, round(LEAST_SIDE * side)) for side in (height, width)]
+    least = [max(1, round(MIN_SIDE_FRACTION * side)) for side in (height, width)]
     spans = [
         {(a, b) for a in range(side) for b in range(a + low, side + 1)}
         for side, low in zip((height, width), least, strict=True)
@@ -35,10 +40,10 @@ def test_rectangles_are_whole_rectangles_of_pixels_of_every_size_and_place(image
 def test_fields_of_a_table_are_of_every_allowed_size_and_all_columns_are_seen_alike():
     masks = draw_fields("columns", None, 20, 4000, np.random.default_rng(0))
     sizes = masks.sum(axis=0)
-    assert set(sizes) == set(range(round(FEWEST * 20), round(MOST * 20) + 1))
-    share = masks.mean(axis=1)
+    assert set(sizes) == set(range(round(MIN_COLUMN_FRACTION * 20), round(MAX_COLUMN_FRACTION * 20) + 1))
+    fraction = masks.mean(axis=1)
     expected = sizes.mean() / 20
-    assert (np.abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / 4000)).all()
+    assert (np.abs(fraction - expected) < 5 * np.sqrt(expected * (1 - expected) / 4000)).all()
     assert draw_fields("columns", None, 1, 5, np.random.default_rng(0)).all()
 
 
@@ -47,11 +52,10 @@ def test_without_fields_a_feature_sees_all_columns():
 
 
 def test_the_spread_within_a_field_is_the_mean_squared_distance_in_its_columns():
-    pilot = Pilot.of(X)
     masks = draw_fields("columns", None, 36, 30, np.random.default_rng(0))
     pairs = (X[:, None] - X[None]) ** 2
-    np.testing.assert_allclose(spread_within(pilot, None), pairs.sum(axis=2).mean())
-    np.testing.assert_allclose(spread_within(pilot, masks), (pairs.mean(axis=(0, 1)) @ masks))
+    np.testing.assert_allclose(mean_squared_distance_within(X, None), pairs.sum(axis=2).mean())
+    np.testing.assert_allclose(mean_squared_distance_within(X, masks), (pairs.mean(axis=(0, 1)) @ masks))
 
 
 @pytest.mark.parametrize("fields", ["rectangles", "columns"])

@@ -17,7 +17,7 @@ from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Nystroem,
 from mergesvm.features.maps.nystroem import KERNELS
 from mergesvm.features.maps.patches import RECTIFIERS
 from mergesvm.features.ops.activations import ACTIVATIONS
-from mergesvm.features.spec import drawn_classes
+from mergesvm.features.registry import random_map_classes
 from mergesvm.models.formats.onnx import write_onnx
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.solution import Solution
@@ -133,7 +133,7 @@ def test_a_graph_maps_rows_as_the_model_does(exported, features, precision, clas
 
 
 def test_every_map_that_is_drawn_has_steps():
-    assert {features.kind for features in MAPS} == set(drawn_classes())
+    assert {features.kind for features in MAPS} == set(random_map_classes())
 
 
 @pytest.mark.parametrize("precision", TOLERANCES)

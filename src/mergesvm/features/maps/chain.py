@@ -1,4 +1,4 @@
-"""Maps one after another."""
+"""Several maps applied one after another."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from numpy.typing import NDArray
 from mergesvm.data.readers.base import Layout
 from mergesvm.data.rows.dense import DenseRows
 from mergesvm.errors import ParameterError
-from mergesvm.features.base import FeatureMap
+from mergesvm.features.base import FeatureMap, FileParts
 from mergesvm.features.pilot import Pilot
 from mergesvm.features.random_map import RandomMap
 from mergesvm.features.scratch import Scratch
 
-MOST_STAGES = 4
+MAX_STAGES = 4
 
 SCRATCH = Scratch()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Chain(FeatureMap):
-    """Features of features: each map takes what the one before it gives, for example patches, then cosines of them.
+    """Maps applied in sequence, each to the features of the one before: for example patches, then cosines of them.
 
     Parameters
     ----------
     stages : sequence of maps
-        At least two, all of one precision.
+        At least two, all of the same precision.
 
     Examples
     --------
@@ -51,64 +51,64 @@ class Chain(FeatureMap):
             stages = tuple(self.stages)
         except TypeError:
             stages = ()
-        if not 2 <= len(stages) <= MOST_STAGES or not all(isinstance(stage, RandomMap) for stage in stages):
-            raise ParameterError(f"A chain is of 2 to {MOST_STAGES} maps that are drawn, not {self.stages!r}.")
+        if not 2 <= len(stages) <= MAX_STAGES or not all(isinstance(stage, RandomMap) for stage in stages):
+            raise ParameterError(f"A chain needs 2 to {MAX_STAGES} random maps, not {self.stages!r}.")
         if len({stage.precision for stage in stages}) > 1:
-            raise ParameterError(f"The maps of a chain have to be of one precision, not {stages!r}.")
+            raise ParameterError(f"The maps of a chain must have the same precision, not {stages!r}.")
         if len({stage.frozen for stage in stages}) > 1:
-            raise ParameterError("Some maps of the chain are frozen, others not. Freeze the chain as a whole.")
+            raise ParameterError("Some maps of the chain are frozen, others are not. Freeze the chain as a whole.")
         object.__setattr__(self, "stages", stages)
 
     @property
     def frozen(self) -> bool:
-        """Whether everything is fixed, so that rows can be mapped."""
+        """Whether all maps are frozen."""
         return self.stages[0].frozen
 
     @property
     def layout(self) -> Layout:
-        """The columns that the first map takes."""
+        """The columns that the first map accepts."""
         return self.stages[0].layout
 
     @property
     def width(self) -> int:
-        """How many features the last map gives."""
+        """The number of features of the last map."""
         return self.stages[-1].width
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of mapped rows."""
+        """The dtype of mapped rows."""
         return self.stages[-1].dtype
 
     @property
-    def middle(self) -> NDArray[np.float64]:
-        """That of the last map."""
-        return self.stages[-1].middle
+    def default_anchor(self) -> NDArray[np.float64]:
+        """The mean of the last map's features over the pilot sample."""
+        return self.stages[-1].default_anchor
 
     @property
-    def roughness(self) -> float:
-        """That of the roughest map."""
-        return max(stage.roughness for stage in self.stages)
+    def error_amplification(self) -> float:
+        """The largest of the maps."""
+        return max(stage.error_amplification for stage in self.stages)
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the fingerprints of all stages."""
+        """SHA-256 of the fingerprints of all maps."""
         return hashlib.sha256(" ".join(["chain", *(stage.fingerprint for stage in self.stages)]).encode()).hexdigest()
 
     def freeze(self, X: Any, y: Any = None) -> Self:
-        """The chain with every map frozen on the pilot sample as the maps before it give it."""
+        """Return the chain with each map frozen on the pilot sample as mapped by those before it."""
         if self.frozen:
             return self
-        wanted = max(stage.wanted_rows() for stage in self.stages)
-        pilot = Pilot.of(X, y, self.stages[0].seed, wanted)
+        min_rows = max(stage.min_pilot_rows() for stage in self.stages)
+        pilot = Pilot.of(X, y, self.stages[0].seed, min_rows)
         stages: list[RandomMap] = []
         for stage in self.stages:
             if stages:
-                pilot = _after(stages[-1], pilot)
+                pilot = _mapped(pilot, stages[-1])
             stages.append(stage.frozen_on(replace(pilot, generator=np.random.default_rng(stage.seed))))
         return replace(self, stages=tuple(stages))
 
     def map_block(self, rows: Any, out: NDArray[Any]) -> None:
-        """Map a block of rows by all maps in turn."""
+        """Apply all maps to a block of rows."""
         *first, last = self.stages
         for index, stage in enumerate(first):
             mapped = SCRATCH.take(f"chain {index}", (rows.shape[0], stage.width), stage.dtype)
@@ -117,14 +117,24 @@ class Chain(FeatureMap):
         last.map_block(rows, out)
 
     def block_rows(self) -> int:
-        """As few as the widest of the maps takes."""
+        """Return the rows per block of the widest map."""
         return min(stage.block_rows() for stage in self.stages)
+
+    def file_parts(self, first_stage: int = 0) -> FileParts:
+        """Return the header fields and arrays of all maps."""
+        header: list[dict[str, Any]] = []
+        arrays: dict[str, NDArray[Any]] = {}
+        for index, stage in enumerate(self.stages, first_stage):
+            more_header, more_arrays = stage.file_parts(index)
+            header += more_header
+            arrays |= more_arrays
+        return header, arrays
 
     def __repr__(self) -> str:
         return f"Chain([{', '.join(map(repr, self.stages))}])"
 
 
-def _after(stage: RandomMap, pilot: Pilot) -> Pilot:
-    """The pilot sample as a map gives it."""
+def _mapped(pilot: Pilot, stage: RandomMap) -> Pilot:
+    """Return the pilot sample with its rows mapped."""
     rows = stage.mapped(DenseRows(pilot.rows)).astype(np.float64)
-    return replace(pilot, rows=rows, layout=Layout(stage.width), sparse=False, features=True)
+    return replace(pilot, rows=rows, layout=Layout(stage.width), sparse=False, mapped=True)

@@ -1,4 +1,4 @@
-"""Principal components: the directions in which rows vary most."""
+"""Principal components (PCA)."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ from scipy import sparse
 
 from mergesvm.data.readers.base import Layout
 from mergesvm.errors import DataError, ParameterError
-from mergesvm.features.ops.axes import Axes
+from mergesvm.features.ops.principal_axes import PrincipalAxes
 from mergesvm.features.ops.projection import project
 from mergesvm.features.pilot import Pilot
-from mergesvm.features.random_map import LARGEST, Arrays, RandomMap, State
+from mergesvm.features.random_map import INTEGER_LIMIT, Arrays, RandomMap
 from mergesvm.features.scaling import Scaling
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Components(RandomMap):
-    """Rows along the directions in which they vary most: phi(x) = V'(x - mean), in the units of the columns.
+    """Principal components: phi(x) = V'(x - mean), in the units of the columns.
 
-    V are the eigenvectors of the covariance matrix with the largest eigenvalues, each with its largest entry positive.
-    Frozen on a pilot sample as all maps are, or made of all rows, exactly, by :meth:`Knowledge.pca
-    <mergesvm.Knowledge.pca>`. Unlike other maps it has no gain: features are as large as columns are.
+    The columns of V are the eigenvectors of the covariance matrix with the largest eigenvalues, each with its largest
+    entry positive. The map is frozen on a pilot sample like all maps, or computed exactly from all rows by
+    :meth:`Knowledge.pca <mergesvm.Knowledge.pca>`. Unlike other maps it has no gain.
 
     Parameters
     ----------
     n_components : int or float
-        How many; or, below 1, a share of the variance: as many as are needed to explain more than that, as
-        scikit-learn's PCA takes them. Freezing makes a number of the share, and ``Components(0.99).freeze(X)`` is the
-        map that ``Components(that_number).freeze(X)`` is.
+        The number of components; or, below 1, the fraction of the variance to explain, as in scikit-learn's PCA.
+        Freezing replaces the fraction by the number that it selects.
     whiten : bool
         Divide each feature by its standard deviation.
     scaling : {"none", "auto", "whole", "columns", "range"}
-        How columns are scaled first; "columns" gives the components of the correlation matrix. Rows are centred always.
+        How columns are scaled first; "columns" gives the components of the correlation matrix. Rows are always centred.
     seed, precision
         As for all maps, see :class:`~mergesvm.features.random_map.RandomMap`. The seed draws the sample.
 
@@ -63,89 +62,86 @@ class Components(RandomMap):
         number = self.n_components
         if isinstance(number, (float, np.floating)) and 0 < number < 1:
             object.__setattr__(self, "n_components", float(number))
-        elif isinstance(number, (int, np.integer)) and not isinstance(number, bool) and 1 <= number < LARGEST:
+        elif isinstance(number, (int, np.integer)) and not isinstance(number, bool) and 1 <= number < INTEGER_LIMIT:
             object.__setattr__(self, "n_components", int(number))
         else:
             raise ParameterError(
-                f"n_components has to be a whole number from 1 to {LARGEST - 1:,}, or a share of the variance between "
-                f"0 and 1, not {number!r}."
+                f"n_components must be an integer from 1 to {INTEGER_LIMIT - 1:,}, or a fraction of the variance "
+                f"between 0 and 1, not {number!r}."
             )
-        self._truth("whiten")
+        self._check_bool("whiten")
 
     @property
     def explained(self) -> NDArray[Any]:
-        """The share of all variance along each component, of shape (components,)."""
+        """The fraction of the variance that each component explains, of shape (components,)."""
         return self.arrays["explained"]
 
     @property
-    def roughness(self) -> float:
-        """What varies little is blown up by whitening, and rounding with it."""
+    def error_amplification(self) -> float:
+        """The ratio of the largest and the smallest deviation, if whitening divides by them."""
         found = self.explained[self.explained > 0]
         return float(np.sqrt(float(found.max()) / float(found.min()))) if self.whiten and len(found) else 1.0
 
-    def count(self, inputs: int) -> int:
-        """As many as there are components, which are no more than columns."""
+    def n_outputs(self, inputs: int) -> int:
+        """Return the number of components, at most that of the columns."""
         if isinstance(self.n_components, float):
-            raise ParameterError(f"How many features {self!r} has is known only when it is frozen.")
+            raise ParameterError(f"The number of features of {self!r} is known only when it is frozen.")
         if self.n_components > inputs:
             raise ParameterError(
-                f"{self!r} cannot be of rows of {inputs:,} columns, which have no more components than that. Ask for "
-                f"fewer, or for a share of the variance, such as 0.99."
+                f"Rows of {inputs:,} columns have at most {inputs:,} principal components, so {self!r} is impossible. "
+                f"Ask for fewer, or for a fraction of the variance, such as 0.99."
             )
         return self.n_components
 
     def shapes(self, inputs: int) -> dict[str, tuple[int, ...]]:
-        """Directions, and what they explain."""
-        return {"directions": (inputs, self.count(inputs)), "explained": (self.count(inputs),)}
+        """Return the shapes of the directions and the explained fractions."""
+        return {"directions": (inputs, self.n_outputs(inputs)), "explained": (self.n_outputs(inputs),)}
 
-    def wanted_rows(self) -> int:
-        """At least one row a component."""
+    def min_pilot_rows(self) -> int:
+        """Return one row per component."""
         return 0 if isinstance(self.n_components, float) else self.n_components
 
     def scale(self, pilot: Pilot) -> Scaling:
-        """About the mean, also where rows are sparse: their projections are centred, and they stay as they are."""
+        """Centre at the mean, also for sparse rows: their projections are centred instead."""
         return replace(super().scale(pilot), centre=pilot.rows.mean(axis=0))
 
     def draw(self, pilot: Pilot) -> Arrays:
-        """Directions, and what they explain."""
-        return self._along(Axes.of_rows(pilot.rows), len(pilot.rows))
+        """Compute the directions and the explained fractions."""
+        return self._directions(PrincipalAxes.of_rows(pilot.rows), len(pilot.rows))
 
     def frozen_on(self, pilot: Pilot) -> Self:
-        """The same map, frozen on a pilot sample that was drawn before; a share becomes a number."""
+        """Return the map frozen on a given pilot sample, with a fraction replaced by a number."""
         with np.errstate(all="ignore"):
             scaling = self.scale(pilot)
-            near = (pilot.rows - scaling.centre) / scaling.scale
-            # A column that does not vary, but for rounding, is in no component.
-            rounding = (1e-5 if pilot.features else 1e-12) * np.abs(pilot.rows).max(axis=0)
-            near[:, pilot.rows.std(axis=0) <= rounding] = 0.0
-            if not np.isfinite(near).all():
+            scaled = (pilot.rows - scaling.centre) / scaling.scale
+            # Columns that vary only by rounding take no part in any component.
+            scaled[:, pilot.rows.std(axis=0) <= pilot.rounding] = 0.0
+            if not np.isfinite(scaled).all():
                 raise self._too_large()
-            drawn = self.draw(replace(pilot, rows=near))
-        return self._fixed(drawn, scaling, pilot.layout, len(pilot.rows))
+            drawn = self.draw(replace(pilot, rows=scaled))
+        return self._frozen(drawn, scaling, pilot.layout, len(pilot.rows))
 
-    def frozen_along(self, axes: Axes, mean: NDArray[np.float64], layout: Layout, rows: int) -> Self:
-        """The same map, frozen along axes that were found of so many rows by other means; columns are not scaled."""
+    def frozen_along(self, axes: PrincipalAxes, mean: NDArray[np.float64], layout: Layout, rows: int) -> Self:
+        """Return the map frozen along given axes of ``rows`` rows, without scaling of the columns."""
         scaling = Scaling(mean, np.ones(len(mean)))
-        return self._fixed(self._along(axes, rows), scaling, layout, rows)
+        return self._frozen(self._directions(axes, rows), scaling, layout, rows)
 
-    def _along(self, axes: Axes, rows: int) -> Arrays:
-        """The arrays of the components that are asked for."""
+    def _directions(self, axes: PrincipalAxes, rows: int) -> Arrays:
         if isinstance(self.n_components, float):
-            number = axes.enough_for(self.n_components)
+            number = axes.n_explaining(self.n_components)
         else:
-            number = self.count(len(axes.directions))
+            number = self.n_outputs(len(axes.directions))
             if number > rows:
                 raise DataError(
-                    f"{self!r} needs at least {number:,} rows, and there are {rows:,} (n_samples={rows}). Take more "
-                    f"rows, or fewer components."
+                    f"{self!r} needs at least {number:,} rows, but there are {rows:,} (n_samples={rows}). Give more "
+                    f"rows, or ask for fewer components."
                 )
         directions, variances = axes.directions[:, :number], axes.variances[:number]
         if self.whiten:
-            # What does not vary has no deviation to be divided by.
             directions = directions / np.sqrt(np.where(variances > 0, variances, 1.0))
-        return {"directions": directions, "explained": axes.shares[:number]}
+        return {"directions": directions, "explained": axes.explained[:number]}
 
-    def _fixed(self, drawn: Arrays, scaling: Scaling, layout: Layout, rows: int) -> Self:
+    def _frozen(self, drawn: Arrays, scaling: Scaling, layout: Layout, rows: int) -> Self:
         with np.errstate(all="ignore"):
             own = {name: np.array(array, dtype=self.dtype, order="C") for name, array in drawn.items()}
         number = own["directions"].shape[1]
@@ -156,27 +152,22 @@ class Components(RandomMap):
             "middle": np.zeros(number),
             **own,
         }
-        if not all(np.isfinite(array).all() for array in arrays.values()):
-            raise self._too_large()
-        return replace(self, n_components=number, state=State(layout, arrays, rows))
+        return replace(self._with_arrays(arrays, layout, rows), n_components=number)
 
-    def _too_large(self) -> DataError:
-        return DataError(f"The rows are too large, or too far apart, for {self!r}. Rescale the columns.")
-
-    def apply(self, near: Any, out: NDArray[Any]) -> None:
-        """V'(x - mean); of sparse rows V'x - V'mean."""
-        if sparse.issparse(near):
+    def apply(self, scaled: Any, out: NDArray[Any]) -> None:
+        """Compute V'(x - mean), as V'x - V'mean for sparse rows."""
+        if sparse.issparse(scaled):
             directions, shift = self._uncentred
-            np.subtract(near @ directions, shift, out=out, casting="same_kind")
+            np.subtract(scaled @ directions, shift, out=out, casting="same_kind")
         else:
-            project(near, self.arrays["directions"], out)
+            project(scaled, self.arrays["directions"], out)
 
-    def _near(self, rows: Any) -> Any:
-        """Rows about the centre and in units of the scale; sparse rows as they are."""
-        return rows if sparse.issparse(rows) else super()._near(rows)
+    def _scaled(self, rows: Any) -> Any:
+        """Centre and scale dense rows; leave sparse rows unchanged."""
+        return rows if sparse.issparse(rows) else super()._scaled(rows)
 
     @cached_property
     def _uncentred(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """V of unscaled columns, and V'mean: in float64, because their difference is taken far from the centre."""
+        """V for unscaled columns, and V'mean; in float64, because their difference may cancel."""
         directions = self.arrays["directions"] / self.arrays["scale"][:, None]
         return directions, self.arrays["centre"] @ directions

@@ -1,4 +1,4 @@
-"""Random Fourier features: the Gaussian kernel as a sum of cosines."""
+"""Random Fourier features, which approximate the Gaussian kernel."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from mergesvm.data.rows.base import spans
 from mergesvm.features.ops.distance import mean_squared_distance
-from mergesvm.features.ops.fields import spread_within
-from mergesvm.features.ops.layer import Layer
+from mergesvm.features.ops.fields import mean_squared_distance_within
 from mergesvm.features.pilot import Pilot
+from mergesvm.features.random_layer import RandomLayer
 from mergesvm.features.random_map import Arrays
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fourier(Layer):
-    """Cosines of random frequencies: phi(x).phi(z) / D is about exp(-gamma |x - z|^2), the closer the more there are.
+class Fourier(RandomLayer):
+    """Random Fourier features: phi(x).phi(z) / D approximates exp(-gamma |x - z|^2).
 
     phi_j(x) = sqrt(2) cos(w_j.x + b_j), with w_j normal of variance 2 gamma and b_j uniform (Rahimi and Recht 2007).
 
@@ -27,17 +27,17 @@ class Fourier(Layer):
     n_features : int
         The number D of cosines.
     gamma : float, optional
-        Of scaled rows. By default ``detail`` / the mean squared distance of rows of the pilot sample.
+        For scaled rows. By default ``detail`` / the mean squared distance of rows of the pilot sample.
     detail : float
-        How fine the kernel is, where gamma is not given: 1 suits most data, 4 to 20 tables with sharp borders.
+        How fine the kernel is if gamma is not given: 1 suits most data, 4 to 20 suit tables with sharp borders.
     orthogonal : bool
         Draw frequencies in orthogonal sets, which approximates the kernel better for the same number (Yu et al. 2016).
-        Not with fields.
+        Ignored with fields.
     fields : {None, "columns", "rectangles"}
-        What each cosine looks at: all columns, some drawn at random, or a rectangle of the image. With fields, gamma
-        is that of rows whose distance within the field is as large as that of all columns.
+        The columns that each cosine uses: all, a random subset, or a rectangle of the image. With fields, gamma is
+        rescaled so that distances within a field count like distances over all columns.
     image : tuple of int, optional
-        Height and width of the images, and perhaps channels; square by default. For rectangles only.
+        Height, width and, optionally, channels of the images; square by default. Only for rectangles.
     seed, scaling, precision
         As for all maps, see :class:`~mergesvm.features.random_map.RandomMap`.
 
@@ -59,24 +59,25 @@ class Fourier(Layer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._positive("gamma")
-        self._positive("detail", or_none=False)
-        self._truth("orthogonal")
+        self._check_positive("gamma")
+        self._check_positive("detail", or_none=False)
+        self._check_bool("orthogonal")
 
     def draw(self, pilot: Pilot) -> Arrays:
-        """Frequencies and phases."""
+        """Draw frequencies and phases."""
         inputs, generator = pilot.rows.shape[1], pilot.generator
-        distance = mean_squared_distance(pilot)
+        distance = mean_squared_distance(pilot.rows)
         detail = self.detail if self.gamma is None else self.gamma * distance
-        mask = self.view(pilot)
+        mask = self.draw_mask(pilot)
         drawn = (_orthogonal if self.orthogonal and mask is None else _independent)(inputs, self.n_features, generator)
+        width = np.sqrt(2 * detail / mean_squared_distance_within(pilot.rows, mask))
         return {
-            "weights": drawn * (1 if mask is None else mask) * np.sqrt(2 * detail / spread_within(pilot, mask)),
+            "weights": drawn * (1 if mask is None else mask) * width,
             "bias": generator.uniform(0, 2 * np.pi, self.n_features),
         }
 
-    def bend(self, out: NDArray[Any]) -> None:
-        """The cosine; the gain brings cosines to a mean square of 1."""
+    def activate(self, out: NDArray[Any]) -> None:
+        """Apply the cosine. The factor sqrt(2) is part of the gain."""
         np.cos(out, out=out)
 
 
@@ -85,7 +86,7 @@ def _independent(inputs: int, count: int, generator: np.random.Generator) -> NDA
 
 
 def _orthogonal(inputs: int, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
-    """Columns that are orthogonal in sets of as many as there are inputs, each as long as a normal vector."""
+    """Draw columns that are orthogonal in sets of ``inputs``, with the lengths of normal vectors."""
     directions = np.empty((inputs, count))
     for left, right in spans(count, inputs):
         basis, triangle = np.linalg.qr(generator.standard_normal((inputs, right - left)))

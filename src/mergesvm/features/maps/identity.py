@@ -1,4 +1,4 @@
-"""The map of a linear model: a row stays what it is."""
+"""The identity map, for linear models."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.readers.base import Layout
+from mergesvm.data.rows.convert import as_rows
 from mergesvm.errors import FeatureMapError
-from mergesvm.features.base import FeatureMap
+from mergesvm.features.base import FeatureMap, FileParts
 from mergesvm.features.ops.projection import dense
 
 
 @dataclass(frozen=True, eq=False)
 class Identity(FeatureMap):
-    """Rows as they are, of any width, for a linear model.
+    """Rows of any width, unchanged, for a linear model.
 
     >>> from mergesvm.features.maps.identity import Identity
     >>> Identity().fingerprint
@@ -27,31 +28,31 @@ class Identity(FeatureMap):
 
     @property
     def frozen(self) -> bool:
-        """Always: there is nothing to fix."""
+        """Always true."""
         return True
 
     @property
     def layout(self) -> Layout:
-        """None: rows of any width stay what they are."""
-        raise FeatureMapError("The identity has no columns of its own: it takes rows of any width.")
+        """Raises an error: the identity accepts rows of any width."""
+        raise FeatureMapError("The identity map has no layout: it accepts rows of any width.")
 
     @property
     def width(self) -> int:
-        """None: that of the rows."""
+        """Raises an error: the width is that of the rows."""
         return self.layout.width
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of mapped rows."""
+        """The dtype of mapped rows."""
         return np.dtype(np.float64)
 
     @property
     def fingerprint(self) -> str:
-        """A word that says it all."""
+        """The word "identity"."""
         return "identity"
 
     def freeze(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """The identity itself."""
+        """Return the map itself."""
         return self
 
     def map_block(self, rows: Any, out: NDArray[Any]) -> None:
@@ -59,11 +60,13 @@ class Identity(FeatureMap):
         out[:] = dense(rows)
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Rows as a dense array of float64."""
-        from mergesvm.data.rows.convert import as_rows
-
+        """Return the rows as a dense array of float64."""
         rows = as_rows(X)
         return np.concatenate([dense(rows.block(*span)).astype(np.float64, copy=False) for span in rows.blocks()])
+
+    def file_parts(self, first_stage: int = 0) -> FileParts:  # noqa: ARG002
+        """Return no stages and no arrays."""
+        return [], {}
 
     def __str__(self) -> str:
         return "as they are"

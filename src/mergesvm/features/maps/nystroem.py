@@ -1,4 +1,4 @@
-"""Nystroem features: a kernel by what rows have in common with some landmarks."""
+"""Nystroem features: a kernel approximated through landmarks."""
 
 from __future__ import annotations
 
@@ -19,34 +19,36 @@ from mergesvm.features.scratch import Scratch
 
 KERNELS = ("rbf", "polynomial")
 
-FLOOR = 1e-6
-"""What is added to the diagonal of the landmarks' kernel matrix, as a share of it, so that nothing is blown up."""
+DIAGONAL_FRACTION = 1e-6
+"""Added to the diagonal of the landmarks' kernel matrix, relative to its norm, to bound the whitening."""
 
-STEP = 512
-"""So many features are whitened at a time."""
+WHITENING_STEP = 512
+"""Features are whitened in steps of this many."""
+
+SCRATCH = Scratch()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Nystroem(RandomMap):
-    """The kernel between a row and landmarks: phi(x).phi(z) is in proportion to the kernel, exactly so for landmarks.
+    """Nystroem features: phi(x).phi(z) is proportional to the kernel k(x, z), exactly so for landmarks.
 
-    phi(x) = g R^-T k(L, x), for landmarks L drawn from the pilot sample, R'R the Cholesky factors of their kernel
-    matrix, and a gain g that brings features to a mean square of 1. The landmarks are rows, and travel with the map:
-    where rows must not leave their owner, use :class:`Fourier`.
+    phi(x) = g R^-T k(L, x), with landmarks L drawn from the pilot sample, R'R the Cholesky factorization of their
+    kernel matrix, and a gain g that scales features to a mean square of 1. The landmarks are rows and are stored in
+    the map: if rows must not leave their owner, use :class:`Fourier`.
 
     Parameters
     ----------
     landmarks : int
-        How many; the number of features, too.
+        The number of landmarks, and of features.
     kernel : {"rbf", "polynomial"}
         exp(-gamma |x - z|^2), or (gamma x.z + 1)^degree.
     gamma : float, optional
-        Of scaled rows. By default ``detail`` / the mean squared distance of rows of the pilot sample for "rbf", and
-        ``detail`` / the mean squared length for "polynomial".
+        For scaled rows. By default ``detail`` / the mean squared distance of rows of the pilot sample for "rbf", and
+        ``detail`` / their mean squared length for "polynomial".
     detail : float
-        How fine the kernel is, where gamma is not given: 1 suits most data, 0.25 to 0.5 features of another map.
+        How fine the kernel is if gamma is not given: 1 suits most data, 0.25 to 0.5 suit features of another map.
     degree : int
-        Of the polynomial.
+        The degree of the polynomial.
     seed, scaling, precision
         As for all maps, see :class:`~mergesvm.features.random_map.RandomMap`.
 
@@ -70,27 +72,27 @@ class Nystroem(RandomMap):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._whole("landmarks", 1)
-        self._choice("kernel", KERNELS)
-        self._positive("gamma")
-        self._positive("detail", or_none=False)
-        self._whole("degree", 1)
+        self._check_integer("landmarks", 1)
+        self._check_choice("kernel", KERNELS)
+        self._check_positive("gamma")
+        self._check_positive("detail", or_none=False)
+        self._check_integer("degree", 1)
 
-    def count(self, inputs: int) -> int:  # noqa: ARG002
-        """As many as there are landmarks."""
+    def n_outputs(self, inputs: int) -> int:  # noqa: ARG002
+        """Return the number of landmarks."""
         return self.landmarks
 
     @property
-    def roughness(self) -> float:
-        """Landmarks that are nearly alike are told apart by what little they differ in."""
-        return 1 / float(np.sqrt(FLOOR))
+    def error_amplification(self) -> float:
+        """The bound on the whitening, which divides by small differences of similar landmarks."""
+        return 1 / float(np.sqrt(DIAGONAL_FRACTION))
 
-    def wanted_rows(self) -> int:
-        """At least one row a landmark."""
+    def min_pilot_rows(self) -> int:
+        """Return one row per landmark."""
         return self.landmarks
 
     def shapes(self, inputs: int) -> dict[str, tuple[int, ...]]:
-        """Landmarks, times what the kernel needs of them; and the inverse of R."""
+        """Return the shapes of the scaled landmarks, the constants of the kernel, and the inverse of R."""
         return {
             "landmarks": (inputs, self.landmarks),
             "constants": (self.landmarks,),
@@ -99,15 +101,15 @@ class Nystroem(RandomMap):
         }
 
     def draw(self, pilot: Pilot) -> Arrays:
-        """Landmarks, drawn without return."""
+        """Draw landmarks without replacement."""
         if self.landmarks > len(pilot.rows):
             raise DataError(
-                f"{self!r} needs a sample of {self.landmarks:,} rows, and there are {len(pilot.rows):,} "
-                f"(n_samples={len(pilot.rows)}). Freeze it on more rows, or take fewer landmarks."
+                f"{self!r} needs a sample of {self.landmarks:,} rows, but there are {len(pilot.rows):,} "
+                f"(n_samples={len(pilot.rows)}). Freeze it on more rows, or use fewer landmarks."
             )
         chosen = pilot.rows[pilot.generator.choice(len(pilot.rows), self.landmarks, replace=False)]
         rbf = self.kernel == "rbf"
-        size = mean_squared_distance(pilot) if rbf else float(np.mean(squares(pilot.rows))) or 1.0
+        size = mean_squared_distance(pilot.rows) if rbf else float(np.mean(squares(pilot.rows))) or 1.0
         gamma = self.detail / size if self.gamma is None else self.gamma
         if rbf:
             arrays = {"landmarks": 2 * gamma * chosen.T, "constants": -gamma * squares(chosen)}
@@ -116,27 +118,24 @@ class Nystroem(RandomMap):
         arrays["factor"] = np.array([gamma])
         matrix = np.empty((self.landmarks, self.landmarks))
         self._kernel(chosen, arrays, matrix)
-        # The largest row is no less than the largest eigenvalue.
-        matrix[np.diag_indices_from(matrix)] += FLOOR * np.abs(matrix).sum(axis=1).max()
+        # The largest absolute row sum bounds the largest eigenvalue.
+        matrix[np.diag_indices_from(matrix)] += DIAGONAL_FRACTION * np.abs(matrix).sum(axis=1).max()
         lower = np.linalg.cholesky(matrix)
         return {**arrays, "whitening": solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False).T}
 
-    def _kernel(self, near: Any, arrays: Arrays, out: NDArray[Any]) -> None:
-        project(near, arrays["landmarks"], out)
+    def _kernel(self, scaled: Any, arrays: Arrays, out: NDArray[Any]) -> None:
+        project(scaled, arrays["landmarks"], out)
         out += arrays["constants"]
         if self.kernel == "rbf":
-            out -= (arrays["factor"][0] * squares(near))[:, None]
-            np.minimum(out, 0, out=out)  # a distance is not negative, but for rounding
+            out -= (arrays["factor"][0] * squares(scaled))[:, None]
+            np.minimum(out, 0, out=out)  # rounding can make a squared distance negative
             np.exp(out, out=out)
         else:
             np.power(out, self.degree, out=out)
 
-    def apply(self, near: Any, out: NDArray[Any]) -> None:
-        """R^-T k(L, x); of the triangle, only what is not zero is multiplied."""
+    def apply(self, scaled: Any, out: NDArray[Any]) -> None:
+        """Compute R^-T k(L, x), skipping the zero blocks of the triangle."""
         kernel, whitening = SCRATCH.take("nystroem", out.shape, out.dtype), self.arrays["whitening"]
-        self._kernel(near, self.arrays, kernel)
-        for left, right in spans(self.landmarks, STEP):
+        self._kernel(scaled, self.arrays, kernel)
+        for left, right in spans(self.landmarks, WHITENING_STEP):
             np.matmul(kernel[:, :right], whitening[:right, left:right], out=out[:, left:right])
-
-
-SCRATCH = Scratch()

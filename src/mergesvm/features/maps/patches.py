@@ -1,4 +1,4 @@
-"""Features of images: what small patches of them look like, and where."""
+"""Features of images: pooled responses of small filters."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from mergesvm.features.scratch import Scratch
 FILTERS = ("data", "random")
 RECTIFIERS = ("relu", "split", "absolute")
 
-SAMPLE, SAMPLE_ROWS = 40_000, 1000
-"""How many patches, of how many rows of the pilot sample, tell how patches vary."""
+SAMPLE_PATCHES, SAMPLE_ROWS = 40_000, 1000
+"""The number of patches, and of rows of the pilot sample, from which the whitening is computed."""
 
-FAINT = 0.01
-"""The variance within a patch below which it counts as nearly blank, in units of the variance of the images."""
+CONTRAST_VARIANCE = 0.01
+"""Added to the variance within a patch, in units of the variance of the images, so that blank patches stay small."""
 
 CHUNK_BYTES = 2**20
-"""The responses to be rectified and pooled at one time, which have to stay in the cache."""
+"""Responses are rectified and pooled in chunks that fit the cache."""
 
-MOST_VALUES = 2**26
-"""An image may have so many values in all its patches together, and so many responses to them."""
+MAX_PATCH_VALUES = 2**26
+"""The largest number of values in all patches of an image, and of responses to them."""
 
 SCRATCH = Scratch()
 
@@ -38,33 +38,30 @@ SCRATCH = Scratch()
 class Patches(RandomMap):
     """Responses of small filters to all patches of an image, rectified and averaged over regions.
 
-    Each patch has its mean taken off and is brought to unit contrast; patches are whitened, so that neighbouring
-    pixels do not all tell the same; a filter is a whitened patch of the pilot sample, of unit length, or drawn at
-    random; its responses are rectified, and averaged over a grid of regions (after Coates, Lee and Ng 2011). No filter
-    is trained.
+    After Coates, Lee and Ng (2011): each patch is centred and scaled to unit contrast; patches are whitened, which
+    removes the correlation of neighbouring pixels; filters are whitened patches of the pilot sample of unit length, or
+    random, and are not trained; their responses are rectified and averaged over a grid of regions.
 
     Parameters
     ----------
     n_filters : int
-        The number of features is this times pooling^2, and twice that if responses are split.
+        The number of features is n_filters x pooling^2, and twice that with rectify="split".
     size : int
         Side of the patches, in pixels.
     padding : int
-        The images get a rim of so many blank pixels.
+        Width of the blank border added to the images, in pixels.
     pooling : int
         Responses are averaged over a grid of pooling x pooling regions.
     filters : {"data", "random"}
-        Patches of the pilot sample, or drawn from the normal distribution. Patches are parts of rows, and travel with
-        the map.
+        Patches of the pilot sample, or normally distributed. Patches are parts of rows and are stored in the map.
     rectify : {"relu", "split", "absolute"}
         max(z, 0); that and max(-z, 0) as two features; or |z|.
     whitening : float, optional
-        How much of the mean variance is added before dividing by the roots of the variances of patches; None does not
-        whiten.
+        The fraction of the mean variance that is added to all variances before whitening; None does not whiten.
     image : tuple of int, optional
-        Height and width of the images, and perhaps channels; square and grey by default.
+        Height, width and, optionally, channels of the images; square and grey by default.
     seed, scaling, precision
-        As for all maps, see :class:`~mergesvm.features.random_map.RandomMap`. Images are scaled, and not centred.
+        As for all maps, see :class:`~mergesvm.features.random_map.RandomMap`. Images are scaled but not centred.
 
     Examples
     --------
@@ -92,54 +89,55 @@ class Patches(RandomMap):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("n_filters", "size", "pooling"):
-            self._whole(name, 1)
-        self._whole("padding", 0)
-        self._choice("filters", FILTERS)
-        self._choice("rectify", RECTIFIERS)
-        self._positive("whitening")
+            self._check_integer(name, 1)
+        self._check_integer("padding", 0)
+        self._check_choice("filters", FILTERS)
+        self._check_choice("rectify", RECTIFIERS)
+        self._check_positive("whitening")
         object.__setattr__(self, "image", as_shape(self.image))
 
-    def count(self, inputs: int) -> int:
-        """Filters times regions, twice that if responses are split."""
+    def n_outputs(self, inputs: int) -> int:
+        """Return filters times regions, twice that if responses are split."""
         image = self.padded(inputs)
-        lines, places = image.places(self.size)
+        lines, columns = image.patch_grid(self.size)
         if 4 * self.padding > image.height + image.width:
-            raise ParameterError(f"padding of {self.padding} pixels is more than the images have. Take less.")
-        if min(lines, places) < self.pooling:
+            raise ParameterError(f"padding={self.padding} is larger than the images. Use less padding.")
+        if min(lines, columns) < self.pooling:
             raise ParameterError(
-                f"Padded images of {image.height} x {image.width} pixels have {lines} x {places} patches of side "
-                f"{self.size}, too few for {self.pooling} x {self.pooling} regions. Take a smaller size or pooling."
+                f"Padded images of {image.height} x {image.width} pixels have {lines} x {columns} patches of side "
+                f"{self.size}, too few for {self.pooling} x {self.pooling} regions. Use a smaller size or pooling."
             )
-        if lines * places * max(self.size**2 * image.channels, self.n_filters) > MOST_VALUES:
+        if lines * columns * max(self.size**2 * image.channels, self.n_filters) > MAX_PATCH_VALUES:
             raise ParameterError(
-                f"Images of {image.height} x {image.width} pixels have too many patches of side {self.size} to be "
-                f"looked at together. Make the images, or the patches, smaller."
+                f"Images of {image.height} x {image.width} pixels have too many values in patches of side {self.size}. "
+                f"Use smaller images, smaller patches or fewer filters."
             )
         return self.pooling**2 * self.n_filters * (2 if self.rectify == "split" else 1)
 
     def shapes(self, inputs: int) -> dict[str, tuple[int, ...]]:
-        """Filters that include whitening, and their responses to the mean patch."""
+        """Return the shapes of the filters, whitening included, and of their responses to the mean patch."""
         values = self.size**2 * self.padded(inputs).channels
         return {"filters": (values, self.n_filters), "offsets": (self.n_filters,)}
 
     def scale(self, pilot: Pilot) -> Scaling:
-        """All pixels by one number, unless something else is asked for; none is moved."""
+        """Scale all pixels by one number unless another scaling is given; never centre them."""
         scaling = find_scaling(pilot, "whole" if self.scaling == "auto" else self.scaling)
         return Scaling(np.zeros_like(scaling.centre), scaling.scale)
 
     def draw(self, pilot: Pilot) -> Arrays:
-        """Filters that include whitening, and their responses to the mean patch."""
+        """Draw the filters, whitening included, and compute their responses to the mean patch."""
         generator = pilot.generator
         at = self.padded(pilot.rows.shape[1]).patches(self.size)
         images = self._pad(pilot.rows[:SAMPLE_ROWS]).reshape(-1, self.padded(pilot.rows.shape[1]).pixels)
-        rows, places = generator.integers(len(images), size=SAMPLE), generator.integers(len(at), size=SAMPLE)
-        sample = images[rows[:, None], at[places]]
+        rows = generator.integers(len(images), size=SAMPLE_PATCHES)
+        positions = generator.integers(len(at), size=SAMPLE_PATCHES)
+        sample = images[rows[:, None], at[positions]]
         sample = sample - sample.mean(axis=1, keepdims=True)
-        contrast = np.sqrt(np.mean(sample**2, axis=1, keepdims=True) + FAINT)
-        # A blank patch tells nothing; where all are blank, any filter will do.
+        contrast = np.sqrt(np.mean(sample**2, axis=1, keepdims=True) + CONTRAST_VARIANCE)
+        # Ignore blank patches; if all are blank, any filters will do.
         sample = (sample / contrast)[(np.abs(sample) > 1e-3).any(axis=1)]
         if len(sample) == 0:
-            sample = generator.standard_normal((SAMPLE, at.shape[1]))
+            sample = generator.standard_normal((SAMPLE_PATCHES, at.shape[1]))
         mean = sample.mean(axis=0)
         whiten = self._whitening(sample - mean)
         if self.filters == "data":
@@ -152,7 +150,7 @@ class Patches(RandomMap):
         return {"filters": filters, "offsets": mean @ filters}
 
     def _whitening(self, sample: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The symmetric matrix that brings patches to about unit covariance."""
+        """Return the symmetric matrix that gives patches approximately unit covariance."""
         values, vectors = np.linalg.eigh(np.cov(sample.T).reshape(sample.shape[1], -1))
         if self.whitening is None:
             return np.eye(len(values))
@@ -162,45 +160,44 @@ class Patches(RandomMap):
         return whiten
 
     def padded(self, inputs: int) -> Image:
-        """The shape of the images with their rims."""
+        """Return the shape of the padded images."""
         image = Image.of(self.image, inputs)
         return Image(image.height + 2 * self.padding, image.width + 2 * self.padding, image.channels)
 
     def _pad(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Images with their rims, (rows, height, width, channels)."""
-        inner, outer, rim = Image.of(self.image, rows.shape[1]), self.padded(rows.shape[1]), self.padding
+        """Pad images, (rows, height, width, channels)."""
+        inner, outer, border = Image.of(self.image, rows.shape[1]), self.padded(rows.shape[1]), self.padding
         images = rows.reshape(-1, inner.height, inner.width, inner.channels)
-        if rim == 0:
+        if border == 0:
             return images
         padded = np.zeros((len(rows), outer.height, outer.width, outer.channels), dtype=rows.dtype)
-        padded[:, rim:-rim, rim:-rim] = images
+        padded[:, border:-border, border:-border] = images
         return padded
 
     @property
     def regions(self) -> list[NDArray[np.intp]]:
-        """The bounds of the regions, among the lines of patches and among their places in a line."""
-        sides = self.padded(self.layout.width).places(self.size)
+        """The bounds of the pooling regions in the grid of patches, vertically and horizontally."""
+        sides = self.padded(self.layout.width).patch_grid(self.size)
         return [np.linspace(0, length, self.pooling + 1).round().astype(np.intp) for length in sides]
 
-    def apply(self, near: Any, out: NDArray[Any]) -> None:
-        """Rectified responses, averaged over regions; a few images at a time."""
-        from mergesvm.features.ops import jit as compiled  # numba, which takes its time to load
+    def apply(self, scaled: Any, out: NDArray[Any]) -> None:
+        """Compute rectified responses and average them over regions, a few images at a time."""
+        from mergesvm.features.ops import jit  # imports numba, which is slow
 
-        images, shape = dense(near), self.padded(self.layout.width)
-        lines, places = shape.places(self.size)
+        images, shape = dense(scaled), self.padded(self.layout.width)
+        lines, columns = shape.patch_grid(self.size)
         filters, offsets = self.arrays["filters"], self.arrays["offsets"]
-        step = max(1, CHUNK_BYTES // (self.dtype.itemsize * lines * places * max(filters.shape)))
+        step = max(1, CHUNK_BYTES // (self.dtype.itemsize * lines * columns * max(filters.shape)))
         regions = out.reshape(len(out), self.pooling, self.pooling, -1)
+        variance = self.dtype.type(CONTRAST_VARIANCE)
         for start in range(0, len(images), step):
             chunk = self._pad(images[start : start + step])
-            patches = SCRATCH.take("patches", (len(chunk) * lines * places, len(filters)), out.dtype)
-            compiled.unfold(
-                chunk.reshape(len(chunk), shape.height, -1), shape.channels, self.size, self.dtype.type(FAINT), patches
-            )
+            patches = SCRATCH.take("patches", (len(chunk) * lines * columns, len(filters)), out.dtype)
+            jit.unfold(chunk.reshape(len(chunk), shape.height, -1), shape.channels, self.size, variance, patches)
             responses = SCRATCH.take("responses", (len(patches), len(offsets)), out.dtype)
             np.matmul(patches, filters, out=responses)
-            compiled.pool(
-                responses.reshape(len(chunk), lines, places, -1),
+            jit.pool(
+                responses.reshape(len(chunk), lines, columns, -1),
                 offsets,
                 RECTIFIERS.index(self.rectify),
                 *self.regions,

@@ -1,4 +1,4 @@
-"""Any fitted transformer of scikit-learn as a map, within one process."""
+"""A fitted scikit-learn transformer as a map, within one process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -20,9 +19,9 @@ from mergesvm.features.ops.projection import dense
 
 @dataclass(frozen=True, eq=False)
 class Wrapped(FeatureMap):
-    """A fitted transformer as a map. It is code, so it is never written to a file, nor read from one.
+    """A fitted transformer as a map. It is arbitrary code, so it cannot be saved to a file.
 
-    Each row has to be transformed by itself, as most transformers do. Do not fit it again afterwards.
+    The transformer must map each row independently of the others, as most do. Do not refit it afterwards.
 
     Parameters
     ----------
@@ -48,14 +47,14 @@ class Wrapped(FeatureMap):
     def __post_init__(self) -> None:
         if not hasattr(self.transformer, "transform") or not hasattr(self.transformer, "n_features_in_"):
             raise ParameterError(
-                f"Only a fitted transformer can be wrapped: {self.transformer!r} has no transform, or no "
+                f"Only a fitted transformer can be wrapped, and {self.transformer!r} has no transform or no "
                 f"n_features_in_. Call its fit first."
             )
-        object.__setattr__(self, "_fingerprint", str(joblib.hash(self.transformer)))
+        object.__setattr__(self, "_fingerprint", _digest(self.transformer))
 
     @property
     def frozen(self) -> bool:
-        """Always: the transformer is fitted."""
+        """Always true: the transformer is fitted."""
         return True
 
     @cached_property
@@ -66,7 +65,7 @@ class Wrapped(FeatureMap):
 
     def _transformed(self, rows: Any) -> Any:
         if rows.dtype.kind != "f":
-            rows = rows.astype(np.float64)  # squares of whole numbers may not fit into them
+            rows = rows.astype(np.float64)  # squares of integers may overflow
         if self.layout.names is not None and not sparse.issparse(rows):
             import pandas as pd
 
@@ -76,7 +75,7 @@ class Wrapped(FeatureMap):
 
     @cached_property
     def width(self) -> int:
-        """How many features a row becomes."""
+        """The number of output features."""
         try:
             return len(self.transformer.get_feature_names_out())
         except (AttributeError, ValueError, NotImplementedError):
@@ -84,22 +83,22 @@ class Wrapped(FeatureMap):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of mapped rows."""
+        """The dtype of mapped rows."""
         return np.dtype(np.float64)
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the transformer and all it has learned."""
+        """A hash of the fitted transformer."""
         return self._fingerprint
 
     def check_rows(self, rows: Rows, names: tuple[str, ...] | None = None) -> None:
-        """Raise an error if these are not rows for the transformer, or it is no longer the one that was wrapped."""
+        """Raise an error unless the rows fit the transformer and it was not refitted since it was wrapped."""
         super().check_rows(rows, names)
-        if joblib.hash(self.transformer) != self._fingerprint:
-            raise FeatureMapError(f"{self.transformer!r} was fitted again after it was wrapped. Wrap it once more.")
+        if _digest(self.transformer) != self._fingerprint:
+            raise FeatureMapError(f"{self.transformer!r} was refitted after it was wrapped. Wrap it again.")
 
     def freeze(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """The map itself."""
+        """Return the map itself."""
         return self
 
     def map_block(self, rows: Any, out: NDArray[Any]) -> None:
@@ -107,7 +106,13 @@ class Wrapped(FeatureMap):
         try:
             out[:] = dense(self._transformed(rows))
         except ValueError:
-            # Most transformers refuse what is not finite, and none says where it is: who asked finds and names it.
+            # Most transformers reject NaN without saying where it is: the caller finds and names it.
             if np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
                 raise
             out[:] = np.nan
+
+
+def _digest(transformer: Any) -> str:
+    import joblib
+
+    return str(joblib.hash(transformer))

@@ -1,4 +1,4 @@
-"""The functions of a hidden layer, each in place on a block of rows."""
+"""Activation functions, applied in place."""
 
 from __future__ import annotations
 

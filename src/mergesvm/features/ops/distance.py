@@ -1,14 +1,15 @@
-"""How far apart rows are, which sets how fine a kernel has to be."""
+"""The mean squared distance of rows, which sets the width of a kernel."""
 
 from __future__ import annotations
 
-from mergesvm.features.pilot import Pilot
+import numpy as np
+from numpy.typing import NDArray
 
 
-def mean_squared_distance(pilot: Pilot) -> float:
-    """E |x - z|^2 over pairs of rows of the pilot sample, which is twice the sum of the variances of its columns.
+def mean_squared_distance(rows: NDArray[np.float64]) -> float:
+    """Return E |x - z|^2 over all pairs of rows: twice the sum of the column variances; 1 if it is zero.
 
-    >>> mean_squared_distance(Pilot.of([[0.0], [2.0]]))
+    >>> mean_squared_distance(np.array([[0.0], [2.0]]))
     2.0
     """
-    return float(2 * pilot.rows.var(axis=0).sum()) or 1.0
+    return float(2 * rows.var(axis=0).sum()) or 1.0

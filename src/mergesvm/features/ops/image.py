@@ -1,4 +1,4 @@
-"""Rows that are images: how their columns lie in the plane."""
+"""The shape of rows that are images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mergesvm.errors import DataError, ParameterError
 
 @dataclass(frozen=True)
 class Image:
-    """The shape of an image; its pixels are columns in the order of lines, then of places, then of channels."""
+    """The shape of an image. Columns are ordered by line, then by position in the line, then by channel."""
 
     height: int
     width: int
@@ -23,7 +23,7 @@ class Image:
 
     @classmethod
     def of(cls, shape: tuple[int, ...] | None, inputs: int) -> Image:
-        """The shape that was given, or a square of grey pixels if none was.
+        """Return the given shape, checked against the number of columns; None stands for a square grey image.
 
         >>> Image.of(None, 784), Image.of((32, 32, 3), 3072)
         (Image(height=28, width=28, channels=1), Image(height=32, width=32, channels=3))
@@ -46,12 +46,12 @@ class Image:
         """The number of columns."""
         return self.height * self.width * self.channels
 
-    def places(self, size: int) -> tuple[int, int]:
-        """How many square patches there are in a column, and in a line."""
+    def patch_grid(self, size: int) -> tuple[int, int]:
+        """Return the number of positions of a square patch, vertically and horizontally."""
         return max(0, self.height - size + 1), max(0, self.width - size + 1)
 
     def patches(self, size: int) -> NDArray[np.intp]:
-        """The columns of every square patch, (places, size x size x channels), line by line."""
+        """Return the columns of every square patch, (positions, size x size x channels), line by line."""
         columns = np.arange(self.pixels).reshape(self.height, self.width, self.channels)
         windows = np.lib.stride_tricks.sliding_window_view(columns, (size, size), axis=(0, 1))
         at: NDArray[np.intp] = np.moveaxis(windows, 2, -1).reshape(-1, size * size * self.channels)
@@ -59,7 +59,7 @@ class Image:
 
 
 def as_shape(shape: Any) -> tuple[int, ...] | None:
-    """A shape that was given, checked.
+    """Check an image shape and return it as a tuple.
 
     >>> as_shape([28, 28])
     (28, 28)
@@ -67,7 +67,7 @@ def as_shape(shape: Any) -> tuple[int, ...] | None:
     if shape is None:
         return None
     sides = tuple(shape) if isinstance(shape, Sequence) and not isinstance(shape, str) else ()
-    whole = all(isinstance(side, (int, np.integer)) and not isinstance(side, bool) for side in sides)
-    if len(sides) not in (2, 3) or not whole or not all(0 < side < 2**20 for side in sides):
-        raise ParameterError(f"image has to be (height, width) or (height, width, channels), not {shape!r}.")
+    integers = all(isinstance(side, (int, np.integer)) and not isinstance(side, bool) for side in sides)
+    if len(sides) not in (2, 3) or not integers or not all(0 < side < 2**20 for side in sides):
+        raise ParameterError(f"image must be (height, width) or (height, width, channels), not {shape!r}.")
     return tuple(int(side) for side in sides)

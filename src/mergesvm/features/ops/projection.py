@@ -1,4 +1,4 @@
-"""The product of a block of rows and a matrix, which is most of the work of every map."""
+"""Products and norms of rows, dense or CSR."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import sparse
 
 
 def project(rows: Any, matrix: NDArray[Any], out: NDArray[Any]) -> None:
-    """``rows @ matrix`` into ``out``, for dense rows and for CSR."""
+    """Compute ``rows @ matrix`` into ``out``."""
     if sparse.issparse(rows):
         out[:] = rows @ matrix
     else:
@@ -18,7 +18,7 @@ def project(rows: Any, matrix: NDArray[Any], out: NDArray[Any]) -> None:
 
 
 def squares(rows: Any) -> NDArray[Any]:
-    """The squared length of each row."""
+    """Return the squared length of each row."""
     lengths: NDArray[Any] = (
         np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
         if sparse.issparse(rows)
@@ -28,6 +28,6 @@ def squares(rows: Any) -> NDArray[Any]:
 
 
 def dense(rows: Any) -> NDArray[Any]:
-    """Rows as a dense array."""
+    """Return rows as a dense array."""
     array: NDArray[Any] = rows.toarray() if sparse.issparse(rows) else rows
     return array

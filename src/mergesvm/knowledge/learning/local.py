@@ -101,7 +101,7 @@ def _pieces(
                 terms.features.check_rows(batch.rows, layout.names)
             preferred = terms.anchor if ledger is None else ledger.anchor
             if preferred is None and signature.mapped:
-                preferred = terms.features.middle
+                preferred = terms.features.default_anchor
             point = choose_anchor(
                 replace(batch, rows=MappedRows(batch.rows, terms.features)) if signature.mapped else batch,
                 None if preferred is None else as_point(preferred, signature.width),

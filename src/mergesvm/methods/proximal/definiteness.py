@@ -33,7 +33,7 @@ def check_sound(knowledge: Knowledge) -> None:
     growth = 64.0 if knowledge.precision == "float32" else SHRUNK
     tolerance = float(unit) * (growth + 64 * knowledge.width)
     if knowledge.signature.mapped:
-        tolerance = max(tolerance, min(tolerance * knowledge.features.roughness, LOOSEST))
+        tolerance = max(tolerance, min(tolerance * knowledge.features.error_amplification, LOOSEST))
     for index, (gram, peak) in enumerate(zip(knowledge.grams, knowledge.peaks, strict=True)):
         if not peak.any():
             continue

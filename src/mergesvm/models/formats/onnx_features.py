@@ -21,7 +21,7 @@ from mergesvm.features.maps.fourier import Fourier
 from mergesvm.features.maps.hidden_layer import HiddenLayer
 from mergesvm.features.maps.identity import Identity
 from mergesvm.features.maps.nystroem import Nystroem
-from mergesvm.features.maps.patches import FAINT, Patches
+from mergesvm.features.maps.patches import CONTRAST_VARIANCE, Patches
 from mergesvm.features.random_map import RandomMap
 
 Constants = dict[str, NDArray[Any]]
@@ -187,7 +187,7 @@ def _patches(patches: Patches) -> tuple[str, Constants]:
         "at": at.astype(np.int32),
         "last": np.array([2]),
         "values": np.array(float(at.shape[1])),
-        "faint": np.array(FAINT),
+        "faint": np.array(CONTRAST_VARIANCE),
         "regions": _averages(patches.regions),
     }
     return RESPONSES + RECTIFIERS[patches.rectify] + POOLING, constants

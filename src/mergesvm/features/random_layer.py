@@ -1,4 +1,4 @@
-"""Maps of one product and one function, each feature with a field of view of its own."""
+"""The base class of maps with one matrix product and one elementwise function."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from mergesvm.features.random_map import RandomMap
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Layer(RandomMap):
-    """phi(x) = g(W'x + b), for weights and biases that a subclass draws and a function that it applies.
+class RandomLayer(RandomMap):
+    """phi(x) = g(W'x + b): a subclass draws weights and biases and defines the function g.
 
     Parameters
     ----------
     n_features : int
         The number of units.
     fields : {None, "rectangles", "columns"}
-        What each unit looks at: all columns, a rectangle of the image, or some columns drawn at random.
+        The columns that each unit uses: all, a rectangle of the image, or a random subset.
     image : tuple of int, optional
-        Height and width of the images, and perhaps channels; square by default. For rectangles only.
+        Height, width and, optionally, channels of the images; square by default. Only for rectangles.
     """
 
     n_features: int
@@ -36,30 +36,30 @@ class Layer(RandomMap):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._whole("n_features", 1)
+        self._check_integer("n_features", 1)
         object.__setattr__(self, "image", as_shape(self.image))
         check_fields(self.fields, self.image)
 
     @abstractmethod
-    def bend(self, out: NDArray[Any]) -> None:
-        """Apply the function in place."""
+    def activate(self, out: NDArray[Any]) -> None:
+        """Apply g in place."""
 
-    def count(self, inputs: int) -> int:
-        """As many as there are units."""
+    def n_outputs(self, inputs: int) -> int:
+        """Return the number of units."""
         if self.fields == "rectangles":
             Image.of(self.image, inputs)
         return self.n_features
 
     def shapes(self, inputs: int) -> dict[str, tuple[int, ...]]:
-        """Weights and biases."""
+        """Return the shapes of weights and biases."""
         return {"weights": (inputs, self.n_features), "bias": (self.n_features,)}
 
-    def view(self, pilot: Pilot) -> NDArray[np.bool_] | None:
-        """The columns that each unit looks at, drawn at random; None for all."""
+    def draw_mask(self, pilot: Pilot) -> NDArray[np.bool_] | None:
+        """Draw the columns that each unit uses; None for all."""
         return draw_fields(self.fields, self.image, pilot.rows.shape[1], self.n_features, pilot.generator)
 
-    def apply(self, near: Any, out: NDArray[Any]) -> None:
-        """g(W'x + b)."""
-        project(near, self.arrays["weights"], out)
+    def apply(self, scaled: Any, out: NDArray[Any]) -> None:
+        """Compute g(W'x + b)."""
+        project(scaled, self.arrays["weights"], out)
         out += self.arrays["bias"]
-        self.bend(out)
+        self.activate(out)
