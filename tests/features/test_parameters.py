@@ -100,9 +100,7 @@ def test_there_are_no_more_landmarks_than_rows():
 
 
 def test_there_are_no_more_components_than_columns_or_rows():
-    with pytest.raises(
-        ParameterError, match=r"at most 36 .* Components\(37\) is impossible.* a fraction of"
-    ):
+    with pytest.raises(ParameterError, match=r"at most 36 .* Components\(37\) is impossible.* a fraction of"):
         Components(37).freeze(X)
     with pytest.raises(DataError, match=r"Components\(21\) needs at least 21 rows, but there are 20"):
         Components(21).freeze(X[:20])
