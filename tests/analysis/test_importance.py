@@ -191,7 +191,7 @@ def test_wrong_arguments_are_named(wine):
     for steps in (-1, 0.5, False):
         with pytest.raises(ParameterError, match="max_steps"):
             eliminate(knowledge, max_steps=steps)
-    with pytest.raises(ParameterError, match="C has to be"):
+    with pytest.raises(ParameterError, match="C must be"):
         eliminate(knowledge, C=0)
     with pytest.raises(ParameterError, match="multiclass"):
         eliminate(knowledge, multiclass="all")

@@ -211,7 +211,7 @@ def test_outputs_are_not_overwritten_without_force(made, tmp_path):
         (["merge", "new.csv", "-o", "x"], "new.csv is not a mergesvm file"),
         (["subtract", "day1.knowledge", "all.knowledge", "-o", "x"], "Cannot subtract"),
         (["solve", "model.msvm", "-o", "x"], "holds a model, not knowledge"),
-        (["solve", "all.knowledge", "--C", "-1", "-o", "x"], "C has to be a positive number"),
+        (["solve", "all.knowledge", "--C", "-1", "-o", "x"], "C must be a positive number"),
         (["solve", "all.knowledge", "--class-weight", "many", "-o", "x"], "many"),
         (["solve", "all.knowledge", "--class-weight", "huge=2", "-o", "x"], "There is no class 'huge'"),
         (["solve", "all.knowledge", "--class-weight", "high=2,", "-o", "x"], "ends with a comma"),

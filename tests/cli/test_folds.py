@@ -328,7 +328,7 @@ def test_two_classes_need_no_choice_of_a_scheme(made, mergesvm, tmp_path):
         (["solve", "model.msvm", "--C", "auto"], "holds a model, not knowledge"),
         (["solve", "all.knowledge", "--C", "many"], "--C, if not auto, has to be a number, not 'many'"),
         (["solve", "all.knowledge", "--C", "auto", "--Cs", "1,x"], "--Cs has to be a number, not 'x'"),
-        (["solve", "all.knowledge", "--C", "auto", "--Cs", "1,-1"], "C has to be a positive number"),
+        (["solve", "all.knowledge", "--C", "auto", "--Cs", "1,-1"], "C must be a positive number"),
         (["solve", "all.knowledge", "--Cs", "1,2"], "--Cs is for choosing terms: add --C auto"),
         (["solve", "all.knowledge", "--class-weight", "auto", "--Cs", "1,2"], "--Cs are the values for --C auto"),
         (["solve", "all.knowledge", "--label", "y"], "--data is for choosing terms"),

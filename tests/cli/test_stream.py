@@ -92,7 +92,7 @@ def test_a_stream_with_a_map(folder):
     [
         (["--forgetting", "2"], "forgetting has to be above 0 and at most 1"),
         (["--class-weight", "balanced"], "are given as class=weight"),
-        (["--C", "-1"], "C has to be a positive number"),
+        (["--C", "-1"], "C must be a positive number"),
         (["--picture", "a.txt"], "a.txt has to end in"),
         (["--from", "nowhere.knowledge"], "There is no file nowhere.knowledge"),
     ],

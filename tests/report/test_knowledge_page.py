@@ -407,12 +407,12 @@ def test_bad_input_is_said(report, tmp_path):
     assert "is of no rows" in report(tmp_path / "none.knowledge", code=2)
     assert "named twice" in report(tmp_path / "one.knowledge", tmp_path / "one.knowledge", code=2)
     for option, value, message in (
-        ("--C", "-1", "C has to be a positive number"),
+        ("--C", "-1", "C must be a positive number"),
         ("--C", "much", "--C has to be a number"),
         ("--level", "2", "--level has to be between 0 and 1"),
         ("--class-weight", "heavy", "heavy"),
         ("--class-weight", "z=2", "no class 'z'"),
-        ("--multiclass", "auto", "multiclass has to be"),
+        ("--multiclass", "auto", "multiclass must be"),
     ):
         assert message in report(tmp_path / "one.knowledge", option, value, code=2)
 

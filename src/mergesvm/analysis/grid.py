@@ -16,8 +16,8 @@ from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.eigen_path import solve_path
 from mergesvm.methods.proximal.factor import small_blas
 from mergesvm.methods.proximal.losses import Bundle
+from mergesvm.methods.proximal.options import SolveOptions
 from mergesvm.methods.proximal.path import values_of
-from mergesvm.methods.proximal.solve import SolveOptions, check_terms
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.solution import Solution
@@ -53,12 +53,10 @@ class Grid:
         values = np.unique(values_of(Cs))
         weightings = _several(class_weights, "class_weights")
         schemes = _several(multiclass, "multiclass")
-        for weighting in weightings:
-            for scheme in schemes:
-                check_terms(values[0], weighting, scheme, ties)
-        fixed = bool(standardize), bool(penalize_intercept), ties
         settings = (
-            SolveOptions(float(values[0]), weight, scheme, *fixed) for scheme in schemes for weight in weightings
+            SolveOptions(values[0], weight, scheme, standardize, penalize_intercept, ties).check()
+            for scheme in schemes
+            for weight in weightings
         )
         return cls(values, tuple(settings))
 

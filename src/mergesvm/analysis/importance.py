@@ -16,8 +16,9 @@ from mergesvm.knowledge.knowledge import Knowledge, counted
 from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.proximal.factor import small_blas
+from mergesvm.methods.proximal.options import SolveOptions
 from mergesvm.methods.proximal.rounding import CancellationGuard
-from mergesvm.methods.proximal.solve import SolveOptions, check_terms, solvable
+from mergesvm.methods.proximal.solve import solvable
 from mergesvm.models.hyperplanes import Hyperplanes
 
 Numbers = NDArray[np.float64]
@@ -127,9 +128,8 @@ def eliminate(
     folds = knowledge if isinstance(knowledge, Folds) and held_out is None else held_out
     knowledge = solvable(knowledge)
     pairs = _pairs(knowledge, folds)
-    check_terms(C, class_weight, multiclass, "recount")
+    terms = SolveOptions(C, class_weight, multiclass, standardize, penalize_intercept).check()
     steps = _steps(knowledge.width, keep, max_steps)
-    terms = SolveOptions(float(C), class_weight, multiclass, bool(standardize), bool(penalize_intercept))
     with small_blas(knowledge.width):
         order, objective, loss = _judged(terms, knowledge, knowledge, steps)
         losses = [_judged(terms, train, test, steps, order.tolist())[2] for train, test in pairs]

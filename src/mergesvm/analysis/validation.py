@@ -20,7 +20,8 @@ from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.local import Progress
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.proximal.factor import small_blas
-from mergesvm.methods.proximal.solve import SolveOptions, solve
+from mergesvm.methods.proximal.options import SolveOptions
+from mergesvm.methods.proximal.solve import solve
 from mergesvm.models.calibration import Calibration, check_method
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
@@ -81,7 +82,7 @@ class Validation:
 
     def solve(self, n_jobs: int | None = None) -> LinearModel | PairwiseModel:
         """The model of all rows on the best terms."""
-        return solve(self.folds, **self.best.given(), n_jobs=n_jobs)
+        return solve(self.folds, **self.best.as_dict(), n_jobs=n_jobs)
 
     def held_out(self) -> list[tuple[LinearModel | PairwiseModel, Knowledge]]:
         """For each fold, the model of all others on the best terms, and the knowledge of the fold.
@@ -96,7 +97,7 @@ class Validation:
         0.09
         """
         return [
-            (solve(self.folds.train(fold), **self.best.given()), part)
+            (solve(self.folds.train(fold), **self.best.as_dict()), part)
             for fold, part in enumerate(self.folds)
             if part.labels and self.folds.train(fold).labels == self.folds.labels
         ]
@@ -127,7 +128,7 @@ class Validation:
         model, engine = self.solve(n_jobs), Threads(n_jobs)
         rows = LearnedRows(self.folds, X, y, sample_weight, groups, numbers, engine)
         scores, codes, weights = rows.decisions(
-            [solve(self.folds.train(fold), **self.best.given()) for fold in range(len(self.folds))]
+            [solve(self.folds.train(fold), **self.best.as_dict()) for fold in range(len(self.folds))]
         )
         return model.with_calibration(Calibration.fit(scores, codes, weights, method, len(model.labels)))
 

@@ -17,6 +17,7 @@ from mergesvm.cli.options import as_class_weight, as_number, as_numbers
 from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
 from mergesvm.knowledge.folds import Folds
+from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
 from mergesvm.report.choice import Choice
 
 AUTO = "auto"
@@ -56,7 +57,9 @@ class ChoiceOptions:
             "Cs": several if self.C == AUTO else [as_number(self.C, "--C, if not auto,")],
             "class_weights": [None, "balanced"] if weights == AUTO else [as_class_weight(weights, labels)],
             # Two classes are one pair, and one against the rest.
-            "multiclass": ["ovr", "ovo"][: max(1, len(labels) - 1)] if self.multiclass == AUTO else self.multiclass,
+            "multiclass": [*MULTICLASS_SCHEMES][: max(1, len(labels) - 1)]
+            if self.multiclass == AUTO
+            else self.multiclass,
         }
 
     def decides(self, schemes: Any, measured: bool) -> str:

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from mergesvm.engines.base import Engine
 from mergesvm.features.base import FeatureMap
 from mergesvm.methods.proximal.solve import SMALLEST_C
-from mergesvm.multiclass.class_weights import SCHEMES
+from mergesvm.multiclass.class_weights import CLASS_WEIGHT_SCHEMES
 from mergesvm.multiclass.votes import TIE_RULES
 
 
@@ -34,7 +34,7 @@ POSITIVE_NUMBER = Number(Real, 0, None, closed="neither")
 
 SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "C": [Interval(Real, SMALLEST_C, 1 / SMALLEST_C, closed="both")],
-    "class_weight": [StrOptions(set(SCHEMES)), Mapping, None],
+    "class_weight": [StrOptions(set(CLASS_WEIGHT_SCHEMES)), Mapping, None],
     "multiclass": [StrOptions({"ovr", "ovo"})],
     "ties": [StrOptions(set(TIE_RULES))],
     "standardize": ["boolean"],

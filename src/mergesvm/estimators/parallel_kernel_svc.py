@@ -23,8 +23,8 @@ from mergesvm.methods.kernel.options import KernelOptions
 from mergesvm.methods.kernel.training import Collection, KernelTraining, check_rows
 from mergesvm.models.kernel import KERNEL_SOLVERS, KernelModel
 from mergesvm.models.kernel_function import KERNELS, Kernel
-from mergesvm.multiclass.class_weights import check_scheme
-from mergesvm.multiclass.votes import TIE_RULES
+from mergesvm.multiclass.class_weights import check_class_weight
+from mergesvm.multiclass.votes import check_ties
 
 EVERY = 2.0
 """Seconds between two lines about how far training is."""
@@ -364,10 +364,10 @@ class ParallelKernelSVC(ClassifierMixin, BaseEstimator):
                 raise ParameterError(f"{name} has to be a whole number of at least {least}, not {value!r}.")
         _choice("method", self.method, KERNEL_SOLVERS)
         _choice("stop", self.stop, ("violation", "gap"))
-        _choice("ties", self.ties, TIE_RULES)
+        check_ties(self.ties)
         if self.precision is not None:
             _choice("precision", self.precision, ("float32", "float64"))
-        check_scheme(self.class_weight)
+        check_class_weight(self.class_weight)
         if self.method == "gradient" and self.beta is None:
             raise ParameterError(
                 "The method 'gradient' climbs problem (2), which has a penalty in place of y'alpha = 0: give it a "

@@ -1,49 +1,69 @@
-"""Class weights, by the counts of the two sides of a binary problem."""
+"""Class weights: schemes against imbalance, and weights given class by class.
+
+To add a scheme, add an entry to ``CLASS_WEIGHT_SCHEMES``: checks, error messages and the command line's help follow.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.checks import check_choice
 from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
 
-SCHEMES = ("inverse", "complement", "balanced")
+
+@dataclass(frozen=True)
+class ClassWeightScheme:
+    """A rule for the weight of a side of a binary problem.
+
+    Attributes
+    ----------
+    weight : function
+        The weight of a side, from its own count and that of the other side. Both are positive.
+    formula : str
+        The same as text, with n_c the count of the side, n_other that of the other and n their sum.
+    source : str
+        Where the rule comes from.
+    """
+
+    weight: Callable[[float, float], float]
+    formula: str
+    source: str
+
+
+CLASS_WEIGHT_SCHEMES = {
+    "inverse": ClassWeightScheme(lambda own, other: 1 / own, "1/n_c", "Liu"),  # noqa: ARG005
+    "complement": ClassWeightScheme(lambda own, other: other / (own + other), "n_other/n", "PIPLSVM, eq. 3"),
+    "balanced": ClassWeightScheme(lambda own, other: (own + other) / (2 * own), "n/(2 n_c)", "scikit-learn"),
+}
+"""All schemes by name.
+
+These three have the same ratio between the sides and so differ only in scale, which acts as a factor on C: ``inverse``
+with C is ``complement`` with C n / (n+ n-), and ``balanced`` with 2 C / n.
+"""
 
 
 def side_weights(scheme: str | None, positive: float, negative: float) -> tuple[float, float]:
-    """Weights of the positive and the negative side, from the counts n+ and n- of a binary problem, n = n+ + n-.
+    """Weights of the positive and the negative side of a binary problem, from their counts.
 
-    ========== =============== =============== =====================================
-    scheme     positive        negative
-    ========== =============== =============== =====================================
-    None       1               1
-    inverse    1 / n+          1 / n-          Liu
-    complement n- / n          n+ / n          PIPLSVM, eq. 3
-    balanced   n / (2 n+)      n / (2 n-)      scikit-learn
-    ========== =============== =============== =====================================
-
-    All three have the same ratio between the sides, and so differ only in scale, which is that of C: ``inverse`` with C
-    is ``complement`` with C n / (n+ n-), and ``balanced`` with 2 C / n. A side without rows leaves nothing to balance.
+    If a side is empty, both weigh 1.
 
     >>> side_weights("complement", 1.0, 3.0)
     (0.75, 0.25)
     """
     if scheme is None or positive <= 0 or negative <= 0:
         return 1.0, 1.0
-    total = positive + negative
-    if scheme == "inverse":
-        return 1 / positive, 1 / negative
-    if scheme == "complement":
-        return negative / total, positive / total
-    return total / (2 * positive), total / (2 * negative)
+    weight = CLASS_WEIGHT_SCHEMES[scheme].weight
+    return weight(positive, negative), weight(negative, positive)
 
 
 def given_weights(class_weight: Mapping[Any, float], labels: tuple[Label, ...]) -> NDArray[np.float64]:
-    """Weights of a mapping, in the order of the classes; a class that is not in it weighs 1.
+    """Weights of a mapping in the order of the classes; a class that is not in it weighs 1.
 
     >>> given_weights({"spam": 5.0}, ("ham", "spam"))
     array([1., 5.])
@@ -51,7 +71,7 @@ def given_weights(class_weight: Mapping[Any, float], labels: tuple[Label, ...]) 
     missing = [label for label in labels if label not in class_weight]
     unknown = [label for label in class_weight if label not in labels]
     if missing and unknown:
-        # Extra names alone are harmless: a fold of the data may lack a rare class. Both together are a slip of the pen.
+        # Extra names alone are harmless: a fold of the data may lack a rare class. Both together suggest a typo.
         raise ParameterError(
             f"class_weight names the unknown class {unknown[0]!r} and leaves out {missing[0]!r}. "
             f"Classes: {', '.join(map(repr, labels))}."
@@ -59,17 +79,15 @@ def given_weights(class_weight: Mapping[Any, float], labels: tuple[Label, ...]) 
     try:
         given = {label: float(weight) for label, weight in class_weight.items()}
     except (TypeError, ValueError):
-        raise ParameterError(
-            f"class_weight has to give a number for every class, not {dict(class_weight)!r}."
-        ) from None
+        raise ParameterError(f"class_weight must map each class to a number, not {dict(class_weight)!r}.") from None
     for label, weight in given.items():
         if not 0 <= weight < np.inf:
-            raise ParameterError(f"The weight of class {label!r} has to be finite and not negative, not {weight}.")
+            raise ParameterError(f"The weight of class {label!r} must be finite and not negative, not {weight}.")
     return np.array([given.get(label, 1.0) for label in labels])
 
 
 def known_weights(class_weight: Mapping[Any, float] | str | None, labels: Iterable[Label]) -> Any:
-    """Class weights as models keep them: a scheme, or a dict of those classes that are there.
+    """Class weights as models keep them: the name of a scheme, or a dict of the classes that exist.
 
     >>> known_weights({"spam": 5.0, "never": 2.0}, ("ham", "spam"))
     {'spam': 5.0}
@@ -79,14 +97,14 @@ def known_weights(class_weight: Mapping[Any, float] | str | None, labels: Iterab
     return {label: float(class_weight[label]) for label in labels if label in class_weight}
 
 
-def check_scheme(class_weight: Any) -> None:
-    """Raise an error for anything that is neither a scheme nor a mapping."""
-    if not (
-        class_weight is None
-        or isinstance(class_weight, Mapping)
-        or (isinstance(class_weight, str) and class_weight in SCHEMES)
-    ):
-        raise ParameterError(
-            f"class_weight has to be None, a mapping of class to weight, or one of "
-            f"{', '.join(map(repr, SCHEMES))}, not {class_weight!r}."
-        )
+def check_class_weight(class_weight: Any) -> None:
+    """Raise an error for anything but None, the name of a scheme or a mapping of class to weight.
+
+    >>> check_class_weight("heavy")
+    Traceback (most recent call last):
+    ...
+    mergesvm.errors.ParameterError: class_weight must be one of 'inverse', 'complement', 'balanced', a mapping of class
+    to weight or None, not 'heavy'.
+    """
+    if class_weight is not None and not isinstance(class_weight, Mapping):
+        check_choice("class_weight", class_weight, CLASS_WEIGHT_SCHEMES, ", a mapping of class to weight or None")

@@ -1,4 +1,4 @@
-"""The binary problems that a problem of many classes falls into."""
+"""Decomposition of a multi-class problem into binary problems."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.checks import check_choice
 from mergesvm.errors import FormError
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.multiclass.class_weights import given_weights, side_weights
@@ -94,3 +95,29 @@ def _weighted(knowledge: Knowledge, signs: NDArray[np.int8], class_weight: Any) 
             counts = float(knowledge.counts[sign > 0].sum()), float(knowledge.counts[sign < 0].sum())
             sides[problem] = side_weights(class_weight, *counts)[::-1]
     return Problems(signs, sides, np.ones(len(knowledge.labels)))
+
+
+MULTICLASS_SCHEMES = {"ovr": "one-vs-rest", "ovo": "one-vs-one"}
+"""All decompositions by name, with their usual term."""
+
+
+def check_multiclass(multiclass: Any) -> None:
+    """Raise an error for a decomposition that does not exist.
+
+    >>> check_multiclass("all")
+    Traceback (most recent call last):
+    ...
+    mergesvm.errors.ParameterError: multiclass must be one of 'ovr', 'ovo' (one-vs-rest, one-vs-one), not 'all'.
+    """
+    check_choice("multiclass", multiclass, MULTICLASS_SCHEMES, f" ({', '.join(MULTICLASS_SCHEMES.values())})")
+
+
+def in_pairs(multiclass: str, n_classes: int) -> bool:
+    """Whether each pair of classes gets a binary problem; two classes are one problem under any scheme."""
+    return multiclass == "ovo" and n_classes > 2
+
+
+def decompose(knowledge: Knowledge, multiclass: str, class_weight: Mapping[Any, float] | str | None = None) -> Problems:
+    """The binary problems of knowledge under a scheme."""
+    scheme = one_vs_one if in_pairs(multiclass, len(knowledge.labels)) else one_vs_rest
+    return scheme(knowledge, class_weight)

@@ -1,16 +1,25 @@
-"""Votes of pairwise classifiers, and what to do about ties."""
+"""Votes of pairwise classifiers, and rules that break ties.
+
+To add a rule, add an entry to ``TIE_RULES``: checks, error messages and the command line's help follow. Models with the
+new rule can be exported to ONNX once :mod:`mergesvm.models.formats.onnx_votes` has its steps.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-TIE_RULES = ("sequential", "recount", "margin")
+from mergesvm.checks import check_choice
+
+Scores = NDArray[np.float64]
 
 
-def count_votes(scores: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+def count_votes(scores: Scores, n_classes: int) -> NDArray[np.float64]:
     """Votes, (rows, classes): a pair (i, j) votes for j where its score is positive, else for i.
 
     >>> count_votes(np.array([[1.0, 1.0, -1.0]]), 3)
@@ -20,7 +29,7 @@ def count_votes(scores: NDArray[np.float64], n_classes: int) -> NDArray[np.float
     return votes
 
 
-def sum_margins(scores: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+def sum_margins(scores: Scores, n_classes: int) -> NDArray[np.float64]:
     """Sums of the margins, (rows, classes), by which each class has won or lost against the others.
 
     >>> sum_margins(np.array([[0.5, 2.0, -1.0]]), 3)
@@ -33,14 +42,8 @@ def sum_margins(scores: NDArray[np.float64], n_classes: int) -> NDArray[np.float
     return margins
 
 
-def winners(scores: NDArray[np.float64], n_classes: int, ties: str) -> NDArray[np.intp]:
-    """The class with most votes, (rows,).
-
-    Ties are resolved
-
-    - ``"sequential"``: as in the paper, in the order of the classes: each tied class against the best so far;
-    - ``"recount"``: by counting again among the tied classes only, until nothing changes, then by margins;
-    - ``"margin"``: by the summed margins of the tied classes.
+def winners(scores: Scores, n_classes: int, ties: str) -> NDArray[np.intp]:
+    """The class with most votes, (rows,); ties are broken by the rule of this name.
 
     >>> winners(np.array([[1.0, -0.5, 0.2]]), 3, "margin")
     array([1])
@@ -50,12 +53,22 @@ def winners(scores: NDArray[np.float64], n_classes: int, ties: str) -> NDArray[n
     chosen: NDArray[np.intp] = votes.argmax(axis=1)
     tied = np.flatnonzero((votes == best).sum(axis=1) > 1)
     if len(tied):
-        standing = votes[tied] == best[tied]
-        chosen[tied] = _RESOLVE[ties](scores[tied], standing)
+        chosen[tied] = TIE_RULES[ties].choose(scores[tied], votes[tied] == best[tied])
     return chosen
 
 
-def _sequential(scores: NDArray[np.float64], standing: NDArray[np.bool_]) -> NDArray[np.intp]:
+def check_ties(ties: Any) -> None:
+    """Raise an error for a tie rule that does not exist.
+
+    >>> check_ties("coin")
+    Traceback (most recent call last):
+    ...
+    mergesvm.errors.ParameterError: ties must be one of 'sequential', 'recount', 'margin', not 'coin'.
+    """
+    check_choice("ties", ties, TIE_RULES)
+
+
+def _sequential(scores: Scores, standing: NDArray[np.bool_]) -> NDArray[np.intp]:
     rows, n_classes = standing.shape
     won = _won(scores, n_classes)
     chosen: NDArray[np.intp] = standing.argmax(axis=1)
@@ -65,7 +78,7 @@ def _sequential(scores: NDArray[np.float64], standing: NDArray[np.bool_]) -> NDA
     return chosen
 
 
-def _recount(scores: NDArray[np.float64], standing: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _recount(scores: Scores, standing: NDArray[np.bool_]) -> NDArray[np.intp]:
     won = _won(scores, standing.shape[1])
     while True:
         votes = np.where(standing, np.einsum("rij,rj->ri", won, standing, dtype=np.int64), -1)
@@ -75,7 +88,7 @@ def _recount(scores: NDArray[np.float64], standing: NDArray[np.bool_]) -> NDArra
         standing = still
 
 
-def _margin(scores: NDArray[np.float64], standing: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _margin(scores: Scores, standing: NDArray[np.bool_]) -> NDArray[np.intp]:
     # Only the margins among the tied classes count.
     first, second = np.triu_indices(standing.shape[1], 1)
     met = np.where(standing[:, first] & standing[:, second], scores, 0.0)
@@ -84,7 +97,7 @@ def _margin(scores: NDArray[np.float64], standing: NDArray[np.bool_]) -> NDArray
     return chosen
 
 
-def _won(scores: NDArray[np.float64], n_classes: int) -> NDArray[np.bool_]:
+def _won(scores: Scores, n_classes: int) -> NDArray[np.bool_]:
     """Whether class i has won against class j, (rows, i, j)."""
     first, second = np.triu_indices(n_classes, 1)  # the pairs (0, 1), (0, 2), ..., (1, 2), ...
     won = np.zeros((len(scores), n_classes, n_classes), dtype=bool)
@@ -93,4 +106,24 @@ def _won(scores: NDArray[np.float64], n_classes: int) -> NDArray[np.bool_]:
     return won
 
 
-_RESOLVE = {"sequential": _sequential, "recount": _recount, "margin": _margin}
+@dataclass(frozen=True)
+class TieRule:
+    """A rule that breaks ties.
+
+    Attributes
+    ----------
+    choose : function
+        The class of each row, from scores (rows, pairs) and a mask of the tied classes (rows, classes).
+    description : str
+    """
+
+    choose: Callable[[Scores, NDArray[np.bool_]], NDArray[np.intp]]
+    description: str
+
+
+TIE_RULES = {
+    "sequential": TieRule(_sequential, "each tied class in turn against the best so far, as in the paper"),
+    "recount": TieRule(_recount, "count votes again among the tied classes until nothing changes, then by margin"),
+    "margin": TieRule(_margin, "the largest sum of margins among the tied classes"),
+}
+"""All rules by name."""

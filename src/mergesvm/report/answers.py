@@ -19,8 +19,8 @@ from mergesvm.cli.options import as_class_weight, as_number
 from mergesvm.data.labels import Label
 from mergesvm.errors import FormError, KnowledgeError
 from mergesvm.knowledge.knowledge import Knowledge, counted
+from mergesvm.methods.proximal.options import SolveOptions
 from mergesvm.methods.proximal.path import USUAL_CS
-from mergesvm.methods.proximal.solve import SolveOptions, check_terms
 from mergesvm.models.linear import LinearModel
 from mergesvm.report.estimates import Estimates, Model, can_be_drawn, estimate, options, quietly, solved
 from mergesvm.report.subject import Subject
@@ -133,8 +133,7 @@ def _given_terms(subject: Subject, wishes: ChoiceOptions, fixed: dict[str, Any])
     """The terms as far as they are given; what is to be chosen is what it would be if it could not."""
     C = 1.0 if wishes.C == AUTO else as_number(wishes.C, "--C")
     weights = None if wishes.class_weight == AUTO else as_class_weight(wishes.class_weight, subject.total.labels)
-    check_terms(C, weights, wishes.multiclass, "recount")
-    return SolveOptions(C, weights, wishes.multiclass, **fixed)
+    return SolveOptions(C, weights, wishes.multiclass, **fixed).check()
 
 
 def _several(subject: Subject) -> str:

@@ -14,11 +14,10 @@ from mergesvm.analysis.validation import Validation
 from mergesvm.cli.console import Console, printable
 from mergesvm.data.scan import Scan
 from mergesvm.knowledge.knowledge import counted
+from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
 
 MOST_SHOWN = 5
 """So many of the best candidates are shown to people."""
-
-SCHEMES = {"ovr": "one-vs-rest", "ovo": "one-vs-one"}
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def print_choice(talk: Console, choice: Choice) -> None:
     talk.out.print(
         printable(
             f"The best of {len(rows):,} candidates on rows that it has not seen, in {len(folds)} folds: "
-            f"C={line['C']:g}, class weights {_weights(line)}, {SCHEMES[line['multiclass']]}.\n"
+            f"C={line['C']:g}, class weights {_weights(line)}, {MULTICLASS_SCHEMES[line['multiclass']]}.\n"
             f"{choice.scoring} {line['score']:.4f}, deviation over the folds {line['deviation']:.4f}; {found}."
         ),
         markup=False,
@@ -91,7 +90,9 @@ def print_choice(talk: Console, choice: Choice) -> None:
         column.justify = "right"
     for row in _best(rows):
         numbers = ("-" if row[name] is None else f"{row[name]:.4f}" for name in ("score", "deviation"))
-        table.add_row(f"{row['C']:g}", escape(printable(_weights(row))), SCHEMES[row["multiclass"]], *numbers)
+        table.add_row(
+            f"{row['C']:g}", escape(printable(_weights(row))), MULTICLASS_SCHEMES[row["multiclass"]], *numbers
+        )
     talk.out.print(table)
     if choice.edge is not None:
         talk.out.print(

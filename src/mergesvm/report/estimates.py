@@ -16,7 +16,8 @@ from mergesvm.errors import FoldWarning, KnowledgeError
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.losses import Bundle, squared_losses
-from mergesvm.methods.proximal.solve import SolveOptions, solve
+from mergesvm.methods.proximal.options import SolveOptions
+from mergesvm.methods.proximal.solve import solve
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.report.subject import Subject

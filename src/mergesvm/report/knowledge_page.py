@@ -6,13 +6,13 @@ import numpy as np
 
 import mergesvm
 from mergesvm.knowledge.provenance import now
+from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
 from mergesvm.report.answers import Answers
 from mergesvm.report.cards.drift import drift_cards
 from mergesvm.report.cards.features import feature_cards
 from mergesvm.report.cards.influence import influence_cards
 from mergesvm.report.cards.path import path_cards, weights_name
 from mergesvm.report.cards.threshold import threshold_cards
-from mergesvm.report.choice import SCHEMES
 from mergesvm.report.formatting import shown, whole
 from mergesvm.report.html import Markup, card, fact_list, join, meter, page, table, tag, tile, tiles
 
@@ -34,7 +34,7 @@ def answers_page(answers: Answers, title: str, source: str) -> str:
         "Held out": answers.held_out or "nothing",
         "C": f"{answers.terms.C:g}, {answers.how}",
         "Class weights": weights_name(answers.terms.class_weight),
-        "Multi-class": SCHEMES[answers.terms.multiclass],
+        "Multi-class": MULTICLASS_SCHEMES[answers.terms.multiclass],
         "Standardised": "yes" if answers.terms.standardize else "no",
         **({"Features": repr(total.features)} if mapped else {}),
         **({} if total.per_class else {"Form": "pooled"}),

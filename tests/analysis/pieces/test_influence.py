@@ -297,7 +297,7 @@ def test_what_cannot_be_compared_is_refused():
         influence([ms.Knowledge.zero(pieces[0].signature)] * 2)
     with pytest.raises(SignatureError):
         influence([pieces[0], ms.learn(X[:, :2], y)])
-    with pytest.raises(ParameterError, match="C has to be"):
+    with pytest.raises(ParameterError, match="C must be"):
         influence(pieces, C=-1)
     unsound = ms.learn(X[:9], y[:9] * 0) - ms.learn(100 * X[9:11], y[9:11] * 0)
     with pytest.raises(IndefiniteError):

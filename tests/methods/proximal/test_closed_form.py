@@ -140,14 +140,14 @@ def test_small_features_are_not_mistaken_for_singular_ones():
 @pytest.mark.parametrize(
     ("terms", "message"),
     [
-        ({"C": 0}, "C has to be a positive number, not 0"),
+        ({"C": 0}, "C must be a positive number, not 0"),
         ({"C": float("nan")}, "not nan"),
         ({"C": "1"}, "not '1'"),
         ({"multiclass": "crammer"}, "'ovr'.*'ovo'.*not 'crammer'"),
         ({"ties": "coin"}, "not 'coin'"),
         ({"class_weight": "heavy"}, "not 'heavy'"),
         ({"class_weight": {9: 1.0}}, "unknown class 9 and leaves out 0"),
-        ({"class_weight": {0: -1.0}}, "class 0 has to be finite and not negative, not -1"),
+        ({"class_weight": {0: -1.0}}, "class 0 must be finite and not negative, not -1"),
         ({"class_weight": {0: 0.0, 1: 0.0}}, "weigh nothing"),
     ],
 )

@@ -17,7 +17,7 @@ from mergesvm.errors import KnowledgeError
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.proximal.factor import small_blas
-from mergesvm.methods.proximal.solve import check_terms
+from mergesvm.methods.proximal.options import SolveOptions
 
 Numbers = NDArray[np.float64]
 
@@ -144,7 +144,7 @@ def influence(
     >>> influence(days).table()[0]["piece"]
     'wrong'
     """
-    check_terms(C, class_weight, multiclass, "recount")
+    SolveOptions(C, class_weight, multiclass).check()
     engine = Threads(n_jobs)
     names, each = named_pieces(pieces)
     # Of one-vs-rest without weights all but the accuracies by class follows from the sum over all classes.

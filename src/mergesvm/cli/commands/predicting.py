@@ -20,6 +20,7 @@ from mergesvm.errors import DataError
 from mergesvm.files.atomic import write_atomically
 from mergesvm.knowledge.provenance import now
 from mergesvm.models.formats.native import load_model
+from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
 from mergesvm.report.evaluation_page import report_page
 
 
@@ -90,7 +91,7 @@ def evaluate_command(
             "Learned from": f"{int(solved.domain.rows.sum()):,} rows",
             **({"lambda": said(terms["lambda_"])} if "lambda_" in terms else {"C": said(terms["C"])}),
             "Class weights": str(terms["class_weight"] or "none"),
-            "Multi-class": {"ovr": "one-vs-rest", "ovo": "one-vs-one"}[terms["multiclass"]],
+            "Multi-class": MULTICLASS_SCHEMES[terms["multiclass"]],
             "Rows left out": f"{source.dropped:,}",
             "Evaluated": now(),
         }

@@ -15,6 +15,7 @@ from mergesvm.cli.options import AsJson, Debug, Force, Output, Quiet
 from mergesvm.errors import ParameterError
 from mergesvm.files.atomic import write_atomically
 from mergesvm.knowledge.knowledge import counted
+from mergesvm.multiclass.class_weights import CLASS_WEIGHT_SCHEMES
 from mergesvm.report.answers import Answers, answer
 from mergesvm.report.as_json import answers_facts
 from mergesvm.report.cards.drift import drift_order
@@ -51,7 +52,7 @@ def report_command(
     class_weight: Annotated[
         str,
         typer.Option(
-            help="none, inverse, complement, balanced, or class=weight,class=weight; auto chooses none or balanced."
+            help=f"none, {', '.join(CLASS_WEIGHT_SCHEMES)}, or class=weight,...; auto chooses none or balanced."
         ),
     ] = "none",
     multiclass: Annotated[str, typer.Option(help="ovr (one-vs-rest) or ovo (one-vs-one).")] = "ovr",

@@ -16,6 +16,8 @@ from mergesvm.errors import ParameterError
 from mergesvm.methods.proximal.solve import solve
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.multiclass.class_weights import CLASS_WEIGHT_SCHEMES
+from mergesvm.multiclass.votes import TIE_RULES
 from mergesvm.report.charts.choice_picture import save_choice_picture
 from mergesvm.report.charts.pictures import KINDS
 from mergesvm.report.choice import choice_facts, print_choice
@@ -38,14 +40,13 @@ def solve_command(
     class_weight: Annotated[
         str,
         typer.Option(
-            help="none, inverse, complement, balanced, or class=weight,class=weight; auto chooses between none and "
-            "balanced, from which the other two differ in the scale of C only."
+            help=f"none, {', '.join(CLASS_WEIGHT_SCHEMES)}, or class=weight,...; auto chooses none or balanced."
         ),
     ] = "none",
     multiclass: Annotated[
         str, typer.Option(help="ovr (one-vs-rest) or ovo (one-vs-one); auto chooses between them.")
     ] = "ovr",
-    ties: Annotated[str, typer.Option(help="Ties of votes: recount, sequential or margin.")] = "recount",
+    ties: Annotated[str, typer.Option(help=f"How ties of votes are broken: {', '.join(TIE_RULES)}.")] = "recount",
     standardize: Annotated[bool, typer.Option("--standardize", help="Bring all features to unit variance.")] = False,
     free_intercept: Annotated[
         bool, typer.Option("--free-intercept", help="Do not penalise the intercept, as scikit-learn does not.")

@@ -9,8 +9,9 @@ from typing import Any
 from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
 from mergesvm.models.schedule import Schedule
-from mergesvm.multiclass.class_weights import check_scheme, known_weights
-from mergesvm.multiclass.votes import TIE_RULES
+from mergesvm.multiclass.class_weights import check_class_weight, known_weights
+from mergesvm.multiclass.decomposition import check_multiclass
+from mergesvm.multiclass.votes import check_ties
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,9 @@ class PegasosOptions:
 
     def check(self) -> PegasosOptions:
         """The terms with plain numbers, or an error that names what cannot be."""
-        check_scheme(self.class_weight)
-        if self.multiclass not in ("ovo", "ovr"):
-            raise ParameterError(
-                f"multiclass has to be 'ovo' (one-vs-one) or 'ovr' (one-vs-rest), not {self.multiclass!r}."
-            )
-        if self.ties not in TIE_RULES:
-            raise ParameterError(f"ties has to be one of {', '.join(map(repr, TIE_RULES))}, not {self.ties!r}.")
+        check_class_weight(self.class_weight)
+        check_multiclass(self.multiclass)
+        check_ties(self.ties)
         if self.precision not in (None, "float64", "float32"):
             raise ParameterError(f"precision has to be 'float64', 'float32' or None, not {self.precision!r}.")
         return replace(self, schedule=self.schedule.check())

@@ -16,7 +16,8 @@ from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.proximal.eigen_path import solve_path
 from mergesvm.methods.proximal.factor import small_blas
-from mergesvm.methods.proximal.solve import SolveOptions, check_terms, solvable
+from mergesvm.methods.proximal.options import SolveOptions, check_C
+from mergesvm.methods.proximal.solve import solvable
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.solution import Solution
@@ -34,7 +35,7 @@ class Path:
     ----------
     Cs : array of shape (Cs,)
     knowledge : Knowledge
-    terms : SolveOptions
+    options : SolveOptions
         All but C.
     problems : Problems
     solutions : list of Solution
@@ -42,7 +43,7 @@ class Path:
 
     Cs: NDArray[np.float64]
     knowledge: Knowledge
-    terms: SolveOptions
+    options: SolveOptions
     problems: Problems
     solutions: list[Solution]
 
@@ -50,8 +51,8 @@ class Path:
         return len(self.Cs)
 
     def __getitem__(self, index: int) -> LinearModel | PairwiseModel:
-        terms = replace(self.terms, C=float(self.Cs[index]))
-        return terms.model(self.knowledge, self.problems, self.solutions[index])
+        options = replace(self.options, C=float(self.Cs[index]))
+        return options.model(self.knowledge, self.problems, self.solutions[index])
 
     def __iter__(self) -> Iterator[LinearModel | PairwiseModel]:
         return (self[index] for index in range(len(self)))
@@ -93,20 +94,19 @@ def path(
     """
     whole = solvable(knowledge)
     values = values_of(Cs)
-    check_terms(values[0], class_weight, multiclass, ties)
-    terms = SolveOptions(float(values[0]), class_weight, multiclass, bool(standardize), bool(penalize_intercept), ties)
+    options = SolveOptions(values[0], class_weight, multiclass, standardize, penalize_intercept, ties).check()
     with small_blas(whole.width):
         check_sound(whole)
-        problems = terms.problems(whole)
+        problems = options.problems(whole)
         (solutions,) = solve_path(
             whole,
             [problems],
             values,
-            standardize=terms.standardize,
-            penalize_intercept=terms.penalize_intercept,
+            standardize=options.standardize,
+            penalize_intercept=options.penalize_intercept,
             engine=Threads(n_jobs),
         )
-    return Path(values, whole, terms, problems, solutions)
+    return Path(values, whole, options, problems, solutions)
 
 
 def values_of(Cs: Any) -> NDArray[np.float64]:
@@ -116,9 +116,9 @@ def values_of(Cs: Any) -> NDArray[np.float64]:
     try:
         values = np.atleast_1d(np.asarray(Cs, dtype=np.float64))
     except (TypeError, ValueError):
-        raise ParameterError(f"Cs has to be a list of positive numbers, not {Cs!r}.") from None
+        raise ParameterError(f"Cs must be a list of positive numbers, not {Cs!r}.") from None
     if values.ndim != 1 or not len(values):
-        raise ParameterError(f"Cs has to be a list of positive numbers, not {Cs!r}.")
+        raise ParameterError(f"Cs must be a list of positive numbers, not {Cs!r}.")
     for value in values:
-        check_terms(value, None, "ovr", "recount")
+        check_C(value)
     return values

@@ -1,30 +1,20 @@
-"""From knowledge to a model."""
+"""Solve knowledge into a model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from mergesvm.engines.threads import Threads
-from mergesvm.errors import KnowledgeError, ParameterError
+from mergesvm.errors import KnowledgeError
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.closed_form import solve_problems
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.proximal.factor import small_blas
-from mergesvm.models.base import Domain
+from mergesvm.methods.proximal.options import SolveOptions
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
-from mergesvm.models.score_moments import class_moments, side_moments
-from mergesvm.models.solution import Solution
-from mergesvm.multiclass.class_weights import check_scheme, known_weights
-from mergesvm.multiclass.decomposition import Problems, one_vs_one, one_vs_rest
-from mergesvm.multiclass.votes import TIE_RULES
-
-SMALLEST_C = 1e-300
 
 
 def solve(
@@ -67,61 +57,19 @@ def solve(
     (array([[-0.79]]), array([[-0.04]]))
     """
     knowledge = solvable(knowledge)
-    check_terms(C, class_weight, multiclass, ties)
-    terms = SolveOptions(float(C), class_weight, multiclass, bool(standardize), bool(penalize_intercept), ties)
+    options = SolveOptions(C, class_weight, multiclass, standardize, penalize_intercept, ties).check()
     with small_blas(knowledge.width):
         check_sound(knowledge)
-        problems = terms.problems(knowledge)
+        problems = options.problems(knowledge)
         solution = solve_problems(
             knowledge,
             problems,
-            terms.C,
-            standardize=terms.standardize,
-            penalize_intercept=terms.penalize_intercept,
+            options.C,
+            standardize=options.standardize,
+            penalize_intercept=options.penalize_intercept,
             engine=Threads(n_jobs),
         )
-        return terms.model(knowledge, problems, solution)
-
-
-@dataclass(frozen=True)
-class SolveOptions:
-    """The terms on which knowledge is solved; see :func:`solve`."""
-
-    C: float = 1.0
-    class_weight: Any = None
-    multiclass: str = "ovr"
-    standardize: bool = False
-    penalize_intercept: bool = True
-    ties: str = "recount"
-
-    def given(self) -> dict[str, Any]:
-        """The terms as :func:`solve` takes them."""
-        return asdict(self) | {"class_weight": self.class_weight}
-
-    def in_pairs(self, n_classes: int) -> bool:
-        """Whether each pair of classes has a plane. Two classes are one pair, and one against the rest."""
-        return self.multiclass == "ovo" and n_classes > 2
-
-    def problems(self, knowledge: Knowledge) -> Problems:
-        """The binary problems into which that of many classes falls."""
-        in_pairs = self.in_pairs(len(knowledge.labels))
-        return (one_vs_one if in_pairs else one_vs_rest)(knowledge, self.class_weight)
-
-    def model(self, knowledge: Knowledge, problems: Problems, solution: Solution) -> LinearModel | PairwiseModel:
-        """The model of these planes."""
-        domain = Domain.of(
-            knowledge,
-            C=self.C,
-            class_weight=known_weights(self.class_weight, knowledge.labels),
-            multiclass=self.multiclass,
-            standardize=self.standardize,
-            penalize_intercept=self.penalize_intercept,
-        )
-        if self.in_pairs(len(knowledge.labels)):
-            return PairwiseModel(domain, solution, side_moments(knowledge, problems, solution), self.ties)
-        if len(knowledge.labels) > 2:
-            return LinearModel(domain, solution, class_moments(knowledge, solution))
-        return LinearModel(domain, solution, side_moments(knowledge, problems, solution))
+        return options.model(knowledge, problems, solution)
 
 
 def solvable(knowledge: Any) -> Knowledge:
@@ -137,21 +85,3 @@ def solvable(knowledge: Any) -> Knowledge:
             "Learn or merge some first."
         )
     return knowledge
-
-
-def check_terms(C: Any, class_weight: Any, multiclass: Any, ties: Any) -> None:
-    """Raise an error for terms on which nothing can be solved, whatever the knowledge.
-
-    >>> check_terms(C=-1, class_weight=None, multiclass="ovr", ties="recount")
-    Traceback (most recent call last):
-    ...
-    mergesvm.errors.ParameterError: C has to be a positive number, not -1.
-    """
-    if not isinstance(C, (int, float, np.integer, np.floating)) or not SMALLEST_C <= C <= 1 / SMALLEST_C:
-        beyond = isinstance(C, (int, float)) and C > 0
-        raise ParameterError(f"C has to be a positive number{', up to 1e299' if beyond else ''}, not {C!r}.")
-    check_scheme(class_weight)
-    if multiclass not in ("ovr", "ovo"):
-        raise ParameterError(f"multiclass has to be 'ovr' (one-vs-rest) or 'ovo' (one-vs-one), not {multiclass!r}.")
-    if ties not in TIE_RULES:
-        raise ParameterError(f"ties has to be one of {', '.join(map(repr, TIE_RULES))}, not {ties!r}.")

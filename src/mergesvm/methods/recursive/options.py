@@ -9,7 +9,7 @@ import numpy as np
 
 from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
-from mergesvm.methods.proximal.solve import check_terms
+from mergesvm.methods.proximal.options import SolveOptions
 from mergesvm.multiclass.class_weights import given_weights
 
 NUMBERS = (int, float, np.integer, np.floating)
@@ -27,7 +27,7 @@ class RecursiveOptions:
     check_every: int = 10_000
 
     def __post_init__(self) -> None:
-        check_terms(self.C, self.class_weight, "ovr", "recount")
+        SolveOptions(self.C, self.class_weight).check()
         if self.class_weight is not None:
             if not isinstance(self.class_weight, Mapping):
                 raise ParameterError(

@@ -13,7 +13,7 @@ from mergesvm.files.content import Content
 from mergesvm.files.header import Header
 from mergesvm.models.calibration import METHODS, Calibration, Isotonic, Platt
 from mergesvm.models.score_moments import ClassMoments, SideMoments
-from mergesvm.multiclass.class_weights import SCHEMES
+from mergesvm.multiclass.class_weights import CLASS_WEIGHT_SCHEMES
 
 PLATT, ISOTONIC = ("slope", "offset"), ("knots", "values")
 """The numbers of curves, by the names they have in files behind "calibration."; each curve of Platt has one of each."""
@@ -42,7 +42,7 @@ def read_weights(terms: Header) -> Any:
     """Class weights from plain values, each checked."""
     weights = terms.take("class_weight", str, list, type(None))
     if isinstance(weights, str):
-        return terms.text("class_weight", *SCHEMES)
+        return terms.text("class_weight", *CLASS_WEIGHT_SCHEMES)
     if weights is None:
         return None
     pairs = terms.parts("class_weight")

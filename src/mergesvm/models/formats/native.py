@@ -48,6 +48,7 @@ from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.schedule import Schedule
 from mergesvm.models.score_moments import SideMoments
 from mergesvm.models.solution import Solution
+from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
 from mergesvm.multiclass.votes import TIE_RULES
 
 KIND = "model"
@@ -161,7 +162,7 @@ def _domain(
 
 def _terms(header: Header, solver: str) -> dict[str, Any]:
     terms = read_terms(header)
-    common = {"class_weight": read_weights(terms), "multiclass": terms.text("multiclass", "ovr", "ovo")}
+    common = {"class_weight": read_weights(terms), "multiclass": terms.text("multiclass", *MULTICLASS_SCHEMES)}
     if solver == "pegasos":
         return _steps(terms) | common
     return {

@@ -1,0 +1,41 @@
+"""Checks of arguments that take one of several names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mergesvm.errors import ParameterError
+
+
+def listed(choices: Iterable[str]) -> str:
+    """Names in quotes, separated by commas.
+
+    >>> listed(["rbf", "poly"])
+    "'rbf', 'poly'"
+    """
+    return ", ".join(map(repr, choices))
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str], otherwise: str = "") -> None:
+    """Raise an error if an argument is not one of the given names.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    value : object
+    choices : iterable of str
+        The allowed values.
+    otherwise : str
+        What else is allowed, for the message only.
+
+    Examples
+    --------
+    >>> check_choice("ties", "coin", ["recount", "margin"])
+    Traceback (most recent call last):
+    ...
+    mergesvm.errors.ParameterError: ties must be one of 'recount', 'margin', not 'coin'.
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise ParameterError(f"{name} must be one of {listed(choices)}{otherwise}, not {value!r}.")

@@ -1,0 +1,88 @@
+"""Options of solving, checked."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mergesvm.errors import ParameterError
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.models.base import Domain
+from mergesvm.models.linear import LinearModel
+from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.models.score_moments import class_moments, side_moments
+from mergesvm.models.solution import Solution
+from mergesvm.multiclass.class_weights import check_class_weight, known_weights
+from mergesvm.multiclass.decomposition import Problems, check_multiclass, decompose, in_pairs
+from mergesvm.multiclass.votes import check_ties
+
+MIN_C, MAX_C = 1e-300, 1e300
+
+
+@dataclass(frozen=True)
+class SolveOptions:
+    """The options of :func:`~mergesvm.solve`.
+
+    >>> SolveOptions(C=-1).check()
+    Traceback (most recent call last):
+    ...
+    mergesvm.errors.ParameterError: C must be a positive number, not -1.
+    """
+
+    C: float = 1.0
+    class_weight: Any = None
+    multiclass: str = "ovr"
+    standardize: bool = False
+    penalize_intercept: bool = True
+    ties: str = "recount"
+
+    def check(self) -> SolveOptions:
+        """The same options as plain Python values, or an error that names the invalid one."""
+        C = check_C(self.C)
+        check_class_weight(self.class_weight)
+        check_multiclass(self.multiclass)
+        check_ties(self.ties)
+        standardize, penalize_intercept = bool(self.standardize), bool(self.penalize_intercept)
+        return replace(self, C=C, standardize=standardize, penalize_intercept=penalize_intercept)
+
+    def as_dict(self, *, ties: bool = True) -> dict[str, Any]:
+        """Keyword arguments of :func:`~mergesvm.solve`; without ``ties`` those of functions that do not predict."""
+        options = asdict(self) | {"class_weight": self.class_weight}
+        if not ties:
+            del options["ties"]
+        return options
+
+    def in_pairs(self, n_classes: int) -> bool:
+        """Whether each pair of classes gets a hyperplane."""
+        return in_pairs(self.multiclass, n_classes)
+
+    def problems(self, knowledge: Knowledge) -> Problems:
+        """The binary problems of knowledge."""
+        return decompose(knowledge, self.multiclass, self.class_weight)
+
+    def model(self, knowledge: Knowledge, problems: Problems, solution: Solution) -> LinearModel | PairwiseModel:
+        """The model of solved problems."""
+        domain = Domain.of(
+            knowledge,
+            C=self.C,
+            class_weight=known_weights(self.class_weight, knowledge.labels),
+            multiclass=self.multiclass,
+            standardize=self.standardize,
+            penalize_intercept=self.penalize_intercept,
+        )
+        if self.in_pairs(len(knowledge.labels)):
+            return PairwiseModel(domain, solution, side_moments(knowledge, problems, solution), self.ties)
+        if len(knowledge.labels) > 2:
+            return LinearModel(domain, solution, class_moments(knowledge, solution))
+        return LinearModel(domain, solution, side_moments(knowledge, problems, solution))
+
+
+def check_C(C: Any) -> float:  # noqa: N802
+    """C as a float, or an error if it is not a positive number within range."""
+    if not isinstance(C, (int, float, np.integer, np.floating)) or not MIN_C <= C <= MAX_C:
+        beyond = isinstance(C, (int, float)) and C > 0
+        limits = f" from {MIN_C:g} to {MAX_C:g}" if beyond else ""
+        raise ParameterError(f"C must be a positive number{limits}, not {C!r}.")
+    return float(C)
