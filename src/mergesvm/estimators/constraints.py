@@ -11,8 +11,9 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from mergesvm.engines.base import Engine
 from mergesvm.features.base import FeatureMap
-from mergesvm.methods.proximal.solve import SMALLEST_C
+from mergesvm.methods.proximal.options import MAX_C, MIN_C
 from mergesvm.multiclass.class_weights import CLASS_WEIGHT_SCHEMES
+from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
 from mergesvm.multiclass.votes import TIE_RULES
 
 
@@ -33,9 +34,9 @@ POSITIVE_INTEGER = Number(Integral, 1, None, closed="left")
 POSITIVE_NUMBER = Number(Real, 0, None, closed="neither")
 
 SHARED_CONSTRAINTS: dict[str, list[Any]] = {
-    "C": [Interval(Real, SMALLEST_C, 1 / SMALLEST_C, closed="both")],
+    "C": [Interval(Real, MIN_C, MAX_C, closed="both")],
     "class_weight": [StrOptions(set(CLASS_WEIGHT_SCHEMES)), Mapping, None],
-    "multiclass": [StrOptions({"ovr", "ovo"})],
+    "multiclass": [StrOptions(set(MULTICLASS_SCHEMES))],
     "ties": [StrOptions(set(TIE_RULES))],
     "standardize": ["boolean"],
     "penalize_intercept": ["boolean"],
