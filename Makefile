@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench bench-files bench-maps bench-streams bench-democratic bench-kernel bench-answers bench-engines bench-scaling clean
+.PHONY: demo test hunt check bench bench-files bench-maps bench-streams bench-democratic bench-kernel bench-answers bench-engines bench-scaling clean
 .DEFAULT_GOAL := test
 
 demo: .venv/ready           ## the main job on real data, with a table and a picture
@@ -11,6 +11,10 @@ demo: .venv/ready           ## the main job on real data, with a table and a pic
 # The tests of Spark are left out where there is no Java 17 or newer; .ci/run installs one and lets nothing be left out.
 test: .venv/ready           ## all tests and doctests
 	$(BIN)/pytest -n 2 --dist loadgroup
+
+MINUTES ?= 60
+hunt: .venv/ready          ## search for counterexamples with new seeds: make hunt MINUTES=60
+	$(BIN)/python tests/hunt.py --minutes $(MINUTES)
 
 check: .venv/ready          ## lint, format, types, and the direction of the imports
 	$(BIN)/ruff check

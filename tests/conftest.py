@@ -5,10 +5,18 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+import hunting
 from mergesvm.errors import EngineError
 
-# The same examples on every machine and in every run: a failure seen once is seen again.
-settings.register_profile("mergesvm", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+# `make test` checks the same examples on every machine and in every run; `make hunt` draws new ones.
+settings.register_profile(
+    "mergesvm",
+    deadline=None,
+    derandomize=not hunting.SEED,
+    max_examples=hunting.examples(100),
+    print_blob=bool(hunting.SEED),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("mergesvm")
 
 

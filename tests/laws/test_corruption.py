@@ -39,6 +39,7 @@ from safetensors.numpy import save_file
 from scipy import sparse
 
 import mergesvm as ms
+from hunting import examples, seed
 from mergesvm.cli.main import main
 from mergesvm.data.paths import find_files
 from mergesvm.data.readers.base import reader_classes, reader_for
@@ -50,9 +51,12 @@ from mergesvm.knowledge.provenance import Origin
 
 pytestmark = pytest.mark.xdist_group("corruption")  # what all of them need takes half a minute: once, not twice
 
-MUTATIONS = int(os.environ.get("MERGESVM_MUTATIONS", "80"))
+MUTATIONS = int(os.environ.get("MERGESVM_MUTATIONS", examples(80)))
 CUTS = 50 if MUTATIONS < 10_000 else 1 << 20
 WORKERS = 2
+HELPERS = os.environ | {
+    "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+}
 HANG_SECONDS, SLOW_SECONDS = 20.0, 1.0
 MOST_GROWTH, MOST_ADDRESSES = 300 * 2**20, 3 * 2**30
 
@@ -497,7 +501,7 @@ def damage(kind: Kind, files: list[tuple[Path, bytes]], case: int) -> None:
     path, data = files[0]
     for other, content in files[1:]:
         other.write_bytes(content)
-    lengths, random = cuts(kind, len(data)), np.random.default_rng([case, len(data)])
+    lengths, random = cuts(kind, len(data)), np.random.default_rng(seed(case, len(data)))
     if kind.forged:
         forge(path.with_name("pristine"), path, random)
         return
@@ -630,7 +634,9 @@ def campaign(folder: Path, names: list[str]) -> dict[str, Outcome]:
     while left:
         arguments = [part for name, first in left for part in (name, str(first), str(1 << 40))]
         command = [sys.executable, str(Path(__file__)), str(folder), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60 + MUTATIONS * len(left), check=False)
+        done = subprocess.run(
+            command, env=HELPERS, capture_output=True, text=True, timeout=60 + MUTATIONS * len(left), check=False
+        )
         at = (left[0][0], left[0][1])
         for line in done.stdout.splitlines():
             what = json.loads(line)

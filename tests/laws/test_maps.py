@@ -21,6 +21,7 @@ from sklearn.datasets import load_digits
 import maps
 import mergesvm as ms
 import samples
+from hunting import examples
 from maps import ALL, DRAWN, NAMES, WEIGHTS, X, Y, changed, frozen, stages
 from mergesvm.errors import DataError, FeatureMapError, FormError, FrozenHereWarning, ParameterError, SignatureError
 from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Identity, Nystroem, Patches
@@ -66,9 +67,9 @@ def learn(features, at=slice(None), weighted=False, **terms):
 def test_every_kind_of_map_has_examples():
     found = {each.kind: each for each in map_classes()}
     assert set(maps.EXAMPLES) == set(found)
-    for kind, examples in maps.EXAMPLES.items():
-        assert examples
-        assert all(type(features) is found[kind] for features in examples)
+    for kind, maps_of_kind in maps.EXAMPLES.items():
+        assert maps_of_kind
+        assert all(type(features) is found[kind] for features in maps_of_kind)
 
 
 def test_every_parameter_of_every_drawn_map_has_another_value():
@@ -143,7 +144,7 @@ def test_a_row_is_mapped_alike_alone_in_any_block_and_in_any_order(features, pre
     np.testing.assert_allclose(features.transform(X[order]), whole[order], rtol=0, atol=tolerance)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.sampled_from(ALL), st.lists(st.integers(0, len(X) - 1), min_size=1, max_size=70))
 def test_any_rows_are_mapped_as_among_all(features, chosen):
     whole = frozen(features).transform(X)
@@ -334,7 +335,7 @@ def test_merged_is_batch_and_forgotten_is_never_seen_through_files(features, pre
             assert_same_scores(one, other, X, tolerance, multiclass=multiclass)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.sampled_from(ALL),
     st.lists(st.integers(1, len(X) - 1), min_size=1, max_size=5, unique=True),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import mergesvm as ms
 import samples
+from hunting import examples
 from mergesvm.data.readers.base import kind_of, reader_classes
 from mergesvm.data.scan import Scan
 
@@ -148,7 +149,7 @@ def test_a_progress_function_sees_every_slice(write, tmp_path):
     assert 0 < shares[-1] <= 1
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(batch_rows=st.integers(1, 700), cuts=st.lists(st.integers(1, 599), max_size=4, unique=True))
 def test_any_split_and_batch_size_is_the_same(batch_rows, cuts, tmp_path_factory):
     X, y = samples.rows()
@@ -273,7 +274,7 @@ def test_a_file_cut_short_is_an_error_of_one_of_its_parts(write, tmp_path):
 ENDS = st.sampled_from(["\n", "\r\n", "\n\n", "\r\n\r\n"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     lines=st.lists(
         st.tuples(st.floats(-1e6, 1e6), st.integers(0, 2), st.integers(0, 30), ENDS), min_size=2, max_size=12

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.svm import SVC
 
 import mergesvm as ms
+from hunting import examples
 from kernel_reference import dual_objective, kernel_matrix, multipliers, optimum, primal_objective
 from mergesvm import ParallelKernelSVC
 from mergesvm.methods.kernel.coordinator import Coordinator
@@ -323,7 +324,7 @@ def problems(draw):
     return X + draw(st.sampled_from([0.0, 0.0, 1e6])), y, weights
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     problems(),
     st.sampled_from([1e-3, 0.1, 1.0, 30.0, 1e3]),

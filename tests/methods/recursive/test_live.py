@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mergesvm as ms
+from hunting import examples
 from mergesvm.data.batch import Batch
 from mergesvm.errors import SolverWarning
 from mergesvm.features import Identity
@@ -88,7 +89,7 @@ def test_between_checks_the_recursion_alone_keeps_its_digits():
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_order_of_coming_and_going_gives_the_rows_that_are_left(data):
     width = data.draw(st.integers(1, 9))
     X, y = stream(400, width, seed=data.draw(st.integers(0, 99)), offset=data.draw(st.sampled_from([0.0, 50.0, 1e4])))
