@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mergesvm import engines, errors, features
+    from mergesvm.analysis.evaluation import evaluate
     from mergesvm.analysis.expected import expected
     from mergesvm.analysis.importance import eliminate, standardized_coefficients
     from mergesvm.analysis.pieces.drift import drift
@@ -60,6 +61,7 @@ __all__ = [
     "eliminate",
     "engines",
     "errors",
+    "evaluate",
     "expected",
     "features",
     "influence",
@@ -91,6 +93,7 @@ _MODULES = {
     "Signature": "knowledge.signature",
     "drift": "analysis.pieces.drift",
     "eliminate": "analysis.importance",
+    "evaluate": "analysis.evaluation",
     "expected": "analysis.expected",
     "influence": "analysis.pieces.influence",
     "learn": "knowledge.learning.learn",

@@ -166,7 +166,7 @@ def test_labels_of_another_kind_are_not_evaluated(made, tmp_path):
     (tmp_path / "x.csv").write_text("a,b,c,y\n1,2,3,4\n")
     done = run("evaluate", made / "model.msvm", tmp_path / "x.csv", "--label", "y")
     assert done.returncode == 2
-    assert "has whole number labels, but the model was learned from text labels" in done.stderr
+    assert "has whole number labels such as 4, but the model was learned from text labels" in done.stderr
 
 
 def test_inspect_shows_people_and_machines_what_is_inside(made):
@@ -219,7 +219,7 @@ def test_outputs_are_not_overwritten_without_force(made, tmp_path):
         (["predict", "all.knowledge", "new.csv"], "holds knowledge, not a model"),
         (["predict", "model.msvm", "new.csv", "-o", "x.docx"], "has to end in .parquet"),
         (["predict", "model.msvm", "all.knowledge"], "the ending of the name tells of no known format"),
-        (["evaluate", "model.msvm", "new.csv"], "has no labels to compare with"),
+        (["evaluate", "model.msvm", "new.csv"], "has no labels"),
         (["inspect", "day1.parquet"], "is not a mergesvm file"),
     ],
 )

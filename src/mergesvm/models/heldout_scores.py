@@ -42,7 +42,7 @@ def heldout_scores(
     if len(model.labels) < 2:
         raise FormError(f"{model!r} has nothing to calibrate: its one class is certain.")
     scores, codes, weights = [], [], []
-    for batch in _batches(X, y, sample_weight, progress):
+    for batch in labelled_batches(X, y, sample_weight, progress):
         counted = np.flatnonzero(batch.labels.codes >= 0)
         found = model.decision_function(batch.rows)
         scores.append(found.reshape(len(found), -1)[counted])
@@ -57,7 +57,8 @@ def heldout_scores(
     return np.concatenate(scores), places, np.concatenate(weights)
 
 
-def _batches(X: Any, y: Any, sample_weight: Any, progress: Progress | None) -> Iterator[Batch]:
+def labelled_batches(X: Any, y: Any, sample_weight: Any, progress: Progress | None) -> Iterator[Batch]:
+    """Rows in memory as one batch; the slices of a scan as one batch each, with the labels and weights of the scan."""
     if not isinstance(X, Scan):
         yield Batch.of(X, y, sample_weight)
         return

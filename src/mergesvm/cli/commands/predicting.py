@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from mergesvm.analysis.evaluation import Evaluation
+from mergesvm.analysis.evaluation import Evaluation, evaluate
 from mergesvm.cli.console import Console, check_output, printable, said
 from mergesvm.cli.data_options import KNOWN, Reading, reads
 from mergesvm.cli.options import AsJson, Debug, Force, Model, Quiet, as_list
 from mergesvm.cli.prediction_writer import SUFFIXES, PredictionWriter
-from mergesvm.data.labels import Coded, Labels
-from mergesvm.errors import DataError
 from mergesvm.files.atomic import write_atomically
 from mergesvm.knowledge.provenance import now
 from mergesvm.models.formats.native import load_model
@@ -73,15 +71,8 @@ def evaluate_command(
     check_output(report, force, ".html", ".htm")
     solved = load_model(model)
     source = reading.scan(like=solved)
-    evaluation = Evaluation(solved.labels)
     with talk.progress("evaluating") as progress:
-        for part in source:
-            if part.rows.n_rows:
-                truth = _truth(part.labels, part.rows.source, solved.signature.labels)
-                evaluation.add(truth, solved.predict(part.rows), solved.predict_proba(part.rows), part.weights)
-            progress(source)
-    if not source.rows:
-        raise DataError(f"There is nothing to evaluate in {reading.files[0]}: no rows are left.")
+        evaluation = evaluate(solved, source, progress=progress)
     _print(talk, evaluation)
     if report is not None:
         terms = solved.domain.terms
@@ -99,16 +90,6 @@ def evaluate_command(
         write_atomically(report, page.encode())
         talk.out.print(printable(f"written to {report}"), markup=False)
     talk.result(report=report, dropped=source.dropped, **evaluation.summary())
-
-
-def _truth(labels: Any, source: str, kind: str | None) -> Any:
-    if labels is None:
-        raise DataError(f"{source} has no labels to compare with. Say with --label where they are.")
-    found = Labels.encode(labels).kind
-    numbers = {"whole number", "decimal", "boolean"}
-    if found != kind and not {found, kind} <= numbers:
-        raise DataError(f"{source} has {found} labels, but the model was learned from {kind} labels.")
-    return labels.to_array() if isinstance(labels, Coded) else np.asarray(labels)
 
 
 def _print(talk: Console, evaluation: Evaluation) -> None:
