@@ -21,7 +21,6 @@ import datasets
 import mergesvm as ms
 from machine import best, describe, gemm_rate, read_rate, rounds, warm_memory
 from mergesvm.analysis.evaluation import Evaluation
-from mergesvm.analysis.pieces.jit_policy import want_stack_kernels
 from targets import Targets
 
 THREADS = 2
@@ -301,7 +300,6 @@ if __name__ == "__main__":
     console.print(describe(THREADS) + "\n", highlight=False)
     warm_memory()
     ms.precompile()
-    want_stack_kernels()
     console.print(
         f"Limits: {gemm_rate(np.float64, THREADS, 54, 525) / 1e9:.0f} GFLOP/s of products of 54 x 525, "
         f"{read_rate(THREADS) / 1e9:.0f} GB/s of memory\n",

@@ -177,7 +177,7 @@ def test_influence_drift_and_coefficients_are_those_of_the_rows(report, tmp_path
     assert worst["piece"] == "clinic2"
     others = stacked(pieces, 2)
     with_it, without = (loss(refit(*rows, [0, 1], 1.0), *others, [0, 1]) for rows in (stacked(pieces), others))
-    assert worst["suspicion"] == pytest.approx((with_it - without) / with_it, rel=1e-8)
+    assert worst["relative_loss_reduction"] == pytest.approx((with_it - without) / with_it, rel=1e-8)
     assert f"{(with_it - without) / with_it:.2%}" in Page(text).texts
     assert told["drift"]["drifted"][0] == "clinic2"
     furthest = told["drift"]["classes"][0]
@@ -341,8 +341,8 @@ def test_pieces_that_lack_classes_or_rows_are_reported(report, tmp_path):
     told, text = report(tmp_path / "first.knowledge", tmp_path / "others.knowledge")
     sound(text)
     assert [row["note"] for row in told["influence"]] == [
-        "without it no row of class 0 is left, and there is no model to compare",
-        "without it no row of class 1, 2 is left, and there is no model to compare",
+        "all rows of class 0 are in this piece: no model without it",
+        "all rows of class 1, 2 are in this piece: no model without it",
     ]
     assert "No class is in two folds or pieces" in told["missing"]["path"]
     assert told["estimates"]["on"] == "the rows learned from"

@@ -195,7 +195,7 @@ def drift(
     with small_blas(each[0].width):
         engine = Threads(n_jobs)
         if reference is None:
-            parts = [(Pieces.joined(names, each, engine), range(len(each)))]
+            parts = [(Pieces.from_named(names, each, engine), range(len(each)))]
         else:
             parts = [(Pieces.of([piece, reference]), range(1)) for piece in each]
         labels = tuple(sorted({label for stack, _ in parts for label in stack.total.labels}))

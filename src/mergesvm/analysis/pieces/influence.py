@@ -1,4 +1,4 @@
-"""What each of many pieces of knowledge does to the model, from the sums alone."""
+"""Influence of each of many pieces of knowledge on the model, from the sums alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from mergesvm.analysis.pieces.leave_one_out import NUMBERS, LeaveOneOut
 from mergesvm.analysis.pieces.pieces import Pieces, named_pieces
-from mergesvm.analysis.pieces.remaining import RemainderOptions
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import KnowledgeError
 from mergesvm.knowledge.knowledge import Knowledge
@@ -21,20 +20,20 @@ from mergesvm.methods.proximal.options import SolveOptions
 
 Numbers = NDArray[np.float64]
 
-POOLED_BYTES = 2**27
-"""Gram matrices of all classes together are kept for all pieces, if they take no more memory than this."""
+MAX_POOLED_BYTES = 2**27
+"""The Gram matrices of all pieces are pooled over the classes if they then take no more memory than this."""
 
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """What pieces do to the model that is solved from all of them; arrays have one entry a piece.
+    """How each piece influences the model of all pieces; arrays have one entry per piece.
 
     Losses are means of (1 - y f(x))^2 over the rows, by their weights, and over the binary problems; they are exact.
-    Accuracies are estimates, for scores that are normal within each class. "Others" are the rows of all other pieces,
-    or the held-out rows, if there were any.
+    Accuracies are estimates that assume normal scores within each class. "Others" are the rows of all other pieces, or
+    the held-out rows if there are any.
 
-    The model without a piece was fitted to the others: unless C is small, it has a smaller loss on them. So compare
-    pieces with one another there, or give held-out rows, on which an honest piece helps and a bad one hurts.
+    The model without a piece was fitted to the others, so unless C is small its loss on them is smaller. Compare pieces
+    with one another, or give held-out rows, on which a good piece helps and a bad one hurts.
 
     Attributes
     ----------
@@ -43,22 +42,22 @@ class Influence:
     change : array
         |W - W_without| / |W|, over the coefficients of all problems, each times the standard deviation of its feature.
     offset_change : array
-        The root of the mean squared change of the score of the mean row. (Signs are -1 and 1: that is its unit.)
+        Root mean squared change of the scores of the mean row. (Targets are -1 and 1.)
     loss_on_piece, loss_on_piece_without : arrays
-        The squared loss on the piece itself, of the model with it, and of the one that has never seen it.
+        Squared loss on the piece itself, of the model with it and of the model without it.
     loss_on_others, loss_on_others_without : arrays
     accuracy_on_piece, accuracy_on_piece_without : arrays
     accuracy_on_others, accuracy_on_others_without : arrays
     notes : tuple of str
-        Why numbers are NaN, or nothing.
+        Why numbers are NaN, or empty.
     held_out : bool
         Whether the others are held-out rows.
     anchor : array of shape (width,)
         The mean of all rows.
     coefs_without : array of shape (pieces, problems, width) or None
-        The coefficients without each piece, if they were asked for.
+        Coefficients without each piece, with ``keep_coefs=True``.
     offsets_without : array of shape (pieces, problems) or None
-        The scores of the mean row without each piece.
+        Scores of the mean row without each piece.
     """
 
     names: tuple[str, ...]
@@ -80,22 +79,22 @@ class Influence:
     offsets_without: Numbers | None = None
 
     @property
-    def suspicion(self) -> Numbers:
-        """By what share the loss on the others falls if the piece is taken out; NaN where there is no telling."""
+    def relative_loss_reduction(self) -> Numbers:
+        """Fraction by which the loss on the others falls without the piece; NaN if it is unknown."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            share: Numbers = (self.loss_on_others - self.loss_on_others_without) / self.loss_on_others
-        return share
+            reduction: Numbers = (self.loss_on_others - self.loss_on_others_without) / self.loss_on_others
+        return reduction
 
     def table(self) -> list[dict[str, Any]]:
-        """One row a piece, the most suspicious first; those that cannot be judged last."""
+        """One row per piece, the largest relative loss reduction first and NaN last."""
         columns: dict[str, list[Any]] = {
             "piece": list(self.names),
             "rows": self.rows.tolist(),
-            "suspicion": self.suspicion.tolist(),
+            "relative_loss_reduction": self.relative_loss_reduction.tolist(),
             **{name: getattr(self, name).tolist() for name in NUMBERS},
             "note": list(self.notes),
         }
-        order = np.argsort(-self.suspicion, kind="stable")  # NaN comes last
+        order = np.argsort(-self.relative_loss_reduction, kind="stable")  # NaN comes last
         return [{name: column[at] for name, column in columns.items()} for at in order.tolist()]
 
 
@@ -112,27 +111,27 @@ def influence(
     keep_coefs: bool = False,
     n_jobs: int | None = None,
 ) -> Influence:
-    """What each piece (a node, a day, a source) does to the model: leave it out, for all of them, with no data.
+    """Influence of each piece (a node, a day, a source) on the model, by leaving out one piece at a time, without data.
 
-    For piece p the model of ``merge(pieces) - p`` is solved exactly, and judged on the piece and on the others.
+    For every piece p the model of ``merge(pieces) - p`` is solved exactly, and scored on the piece and on the others.
 
     Parameters
     ----------
     pieces : mapping of name to Knowledge, or sequence of Knowledge
-        At least two. Without names, each is called by its source, if it has exactly one, or by its place.
+        At least two. Unnamed pieces are named after their source, if they have exactly one, or their position.
     C, class_weight, multiclass, standardize, penalize_intercept
         As in :func:`mergesvm.solve`.
     held_out : Knowledge, optional
-        Of rows that are in no piece, on which to judge the models instead of on the other pieces.
+        Knowledge of rows that are in no piece. Models are scored on it instead of on the other pieces.
     by_class : bool
-        Whether accuracies are estimated with a covariance of the scores for each class, as
-        :func:`~mergesvm.analysis.expected.expected` does, and not with one for all of them, as probabilities are. It is
-        nearer the truth where classes spread unlike (pendigits: 94 % with one for all, 89 % with one for each, and 88 %
-        is true), and takes up to twice the time. One-vs-one always does so.
+        Whether accuracies are estimated with a covariance of the scores per class, as
+        :func:`~mergesvm.analysis.expected.expected` does, instead of one for all classes, as probabilities are. This
+        is more accurate where the spread differs between classes (pendigits: 94 % with one covariance, 89 % with one
+        per class, measured 88 %), and takes up to twice the time. One-vs-one always does so.
     keep_coefs : bool
         Whether to keep the coefficients without each piece: pieces x problems x features numbers.
     n_jobs : int, optional
-        Number of threads; one a core by default.
+        Number of threads (default: one per core).
 
     Examples
     --------
@@ -144,24 +143,24 @@ def influence(
     >>> influence(days).table()[0]["piece"]
     'wrong'
     """
-    SolveOptions(C, class_weight, multiclass).check()
+    options = SolveOptions(C, class_weight, multiclass, standardize, penalize_intercept).check()
     engine = Threads(n_jobs)
     names, each = named_pieces(pieces)
-    # Of one-vs-rest without weights all but the accuracies by class follows from the sum over all classes.
+    # One-vs-rest without weights needs only the sum over the classes, but for accuracies by class.
     pooled = multiclass == "ovr" and class_weight is None and not by_class
-    pooled &= len(each) * each[0].width ** 2 * 8 <= POOLED_BYTES
+    pooled &= len(each) * each[0].width ** 2 * 8 <= MAX_POOLED_BYTES
     with small_blas(each[0].width):
-        stack = Pieces.joined(names, each, engine, pooled=pooled)
-        total = stack.total
+        aligned = Pieces.from_named(names, each, engine, pooled=pooled)
+        total = aligned.total
         check_sound(total)
         if len(total.labels) < 2:
-            raise KnowledgeError(f"There is one class only, {total.labels[0]!r}: there is nothing to tell apart.")
-        in_pairs = multiclass == "ovo" and len(total.labels) > 2
-        terms = RemainderOptions(float(C), class_weight, in_pairs, bool(standardize), bool(penalize_intercept))
-        found = LeaveOneOut(stack, terms, _checked(held_out, total), by_class, keep_coefs).judge(engine)
+            raise KnowledgeError(
+                f"Influence needs at least two classes, but all rows are of class {total.labels[0]!r}."
+            )
+        found = LeaveOneOut(aligned, options, _checked_held_out(held_out, total), by_class, keep_coefs).run(engine)
     return Influence(
         names=names,
-        rows=stack.rows.sum(axis=1),
+        rows=aligned.rows.sum(axis=1),
         **found.numbers,
         notes=found.notes,
         held_out=held_out is not None,
@@ -171,7 +170,7 @@ def influence(
     )
 
 
-def _checked(held_out: Knowledge | None, total: Knowledge) -> Knowledge | None:
+def _checked_held_out(held_out: Knowledge | None, total: Knowledge) -> Knowledge | None:
     """Held-out knowledge about the anchor of the total."""
     if held_out is None:
         return None
@@ -185,8 +184,9 @@ def _checked(held_out: Knowledge | None, total: Knowledge) -> Knowledge | None:
             peaks=held_out.peaks.sum(axis=0, keepdims=True)[: len(held_out.grams)],
         )
     total.signature.joined(held_out.signature, "compare", "with")
-    strangers = [label for label in held_out.labels if label not in total.labels]
-    if strangers or not held_out.labels:
-        what = f"are of class {strangers[0]!r}, which is in no piece" if strangers else "are none"
-        raise KnowledgeError(f"The held-out rows {what}: nothing can be judged on them.")
+    unknown = [label for label in held_out.labels if label not in total.labels]
+    if unknown:
+        raise KnowledgeError(f"held_out has rows of class {unknown[0]!r}, which is in no piece. Leave them out.")
+    if not held_out.labels:
+        raise KnowledgeError("held_out has no rows to score the models on.")
     return held_out.about(total.anchor)

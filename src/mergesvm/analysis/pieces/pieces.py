@@ -11,44 +11,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.analysis.pieces.jit_policy import stack_kernels_pay
 from mergesvm.data.labels import Label
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import KnowledgeError, ParameterError
 from mergesvm.knowledge.algebra import SHRUNK
-from mergesvm.knowledge.gram.narrow import mirror
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.signature import Signature
 
 Numbers = NDArray[np.float64]
 Grams = tuple[Numbers, ...]
 
-CELL_SECONDS = 2e-9
-"""What compiled kernels save on each entry of a Gram matrix, from pooling it to the last of its products."""
-
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Several pieces of knowledge, the classes of all of them, and their counts and sums about one anchor.
+    """Several pieces of knowledge: their counts and sums for the classes of all, about one anchor, and their total.
 
-    Gram matrices stay where they are, each about the anchor of its piece: they are large.
+    Gram matrices are large and stay about the anchor of their piece.
 
     Attributes
     ----------
     names : tuple of str
     each : tuple of Knowledge
     total : Knowledge
-        All of them together, about the mean of all rows.
+        All pieces merged, about the mean of all rows.
     grams : tuple of tuples of arrays
-        Those of each piece; in the pooled form one each.
+        Gram matrices of each piece: one per class, or a single one in the pooled form.
     rows : array of int, shape (pieces, classes)
     counts : array of shape (pieces, classes)
     sums : array of shape (pieces, classes, width)
         About the anchor of the total.
     shifts : array of shape (pieces, width)
-        From the anchor of the total to that of each piece.
-    stack : array of shape (pieces, width, at least width) or None
-        Where compiled kernels are used: the upper triangles of the pooled form, as those want them.
+        Anchor of each piece minus the anchor of the total.
 
     Examples
     --------
@@ -66,53 +59,37 @@ class Pieces:
     counts: Numbers
     sums: Numbers
     shifts: Numbers
-    stack: Numbers | None = None
 
     @classmethod
     def of(cls, pieces: Mapping[str, Knowledge] | Sequence[Knowledge], engine: Threads | None = None) -> Pieces:
-        """Pieces by name, or in a row: then each is called by its source, if it has exactly one, or by its place."""
-        return cls.joined(*named_pieces(pieces), engine or Threads(1))
+        """Pieces from a mapping or a sequence; see :func:`named_pieces` for the names."""
+        return cls.from_named(*named_pieces(pieces), engine or Threads(1))
 
     @classmethod
-    def joined(
+    def from_named(
         cls, names: tuple[str, ...], each: tuple[Knowledge, ...], engine: Threads, *, pooled: bool = False
     ) -> Pieces:
-        """Pieces whose names are known; in the pooled form, if that is enough: then much less is to be read later."""
-        signature = reduce(_joined, (piece.signature for piece in each))
-        grams, stack, summed = tuple(piece.grams for piece in each), None, None
-        if pooled:
-            if _kernels_pay(each, signature.width):
-                stack, summed = _stacked(each, signature.width, engine)
-            elif signature.per_class:
-                grams = _pooled(each, signature.width, engine)
+        """Pieces with names; ``pooled`` sums the Gram matrices over the classes, so that less is read later."""
+        signature = reduce(_merged_signature, (piece.signature for piece in each))
+        grams = tuple(piece.grams for piece in each)
+        if pooled and signature.per_class:
+            grams = _pooled_grams(each, engine)
             signature = replace(signature, per_class=False)
         labels = tuple(sorted({label for piece in each for label in piece.labels}))
-        place = {label: index for index, label in enumerate(labels)}
-        shape = len(each), len(labels)
-        rows, counts = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-        sums, anchors = np.zeros((*shape, signature.width)), np.empty((len(each), signature.width))
-        for index, piece in enumerate(each):
-            at = slice(None) if piece.labels == labels else [place[label] for label in piece.labels]
-            rows[index, at], counts[index, at], sums[index, at] = piece.rows, piece.counts, piece.sums
-            anchors[index] = piece.anchor
-        weights = counts.sum(axis=1)
-        if not weights.sum() > 0:
-            raise KnowledgeError("The pieces hold no rows. Learn some first.")
-        # As differences from one of the anchors, which is near: far from the origin a mean of means loses digits.
-        near = anchors[int(weights.argmax())]
-        mean = near + (sums.sum(axis=(0, 1)) + weights @ (anchors - near)) / weights.sum()
+        rows, counts, sums, anchors = _aligned(each, labels, signature.width)
+        mean = _mean(counts.sum(axis=1), sums, anchors)
         shifts = anchors - mean
         moved = counts[:, :, None] * shifts[:, None]
         sums += moved
-        moved /= -2
-        moved += sums
-        halves = moved if signature.per_class else moved.sum(axis=1, keepdims=True)
+        halves = sums - moved / 2
+        if not signature.per_class:
+            halves = halves.sum(axis=1, keepdims=True)
 
-        def add_up(place: int) -> tuple[Numbers, Numbers]:
-            own = [summed] if summed is not None else _of_class(each, grams, labels, place, signature.per_class)
+        def add_grams(place: int) -> tuple[Numbers, Numbers]:
+            own = _grams_of_class(each, grams, labels, place, signature.per_class)
             return _moved_sum(own, halves[:, place], shifts)
 
-        found = engine.map(add_up, range(halves.shape[1]))
+        found = engine.map(add_grams, range(halves.shape[1]))
         total = Knowledge(
             signature=signature,
             anchor=mean,
@@ -121,126 +98,101 @@ class Pieces:
             counts=counts.sum(axis=0),
             sums=sums.sum(axis=0),
             grams=tuple(gram for gram, _ in found),
-            peaks=np.maximum([peaks for _, peaks in found], _peaks(each, place, signature)),
+            peaks=np.maximum([peaks for _, peaks in found], _summed_peaks(each, labels, signature)),
             precision="float32" if any(piece.precision == "float32" for piece in each) else "float64",
             provenance=tuple(origin for piece in each for origin in piece.provenance),
         )
-        return cls(names, each, total, grams, rows, counts, sums, shifts, stack)
+        return cls(names, each, total, grams, rows, counts, sums, shifts)
 
     def __len__(self) -> int:
         return len(self.each)
 
     def places(self, index: int) -> list[int]:
-        """The places of the classes of one piece."""
+        """Places of the classes of one piece among those of the total."""
         return np.flatnonzero(self.rows[index]).tolist()
 
-    def whole_grams(self, index: int) -> Grams:
-        """The Gram matrices of one piece, both triangles; in the pooled form one at most."""
-        grams = self.grams[index]
-        if self.total.per_class or len(grams) < 2:
-            return grams
-        return (np.add.reduce(grams),)
-
     def without(self, index: int) -> Knowledge:
-        """The total without one piece."""
+        """The total minus one piece."""
         piece = self.each[index]
         if piece.per_class and not self.total.per_class:
-            signature, grams = replace(piece.signature, per_class=False), self.whole_grams(index)
+            grams = self.grams[index]
             peaks = piece.peaks.sum(axis=0, keepdims=True)[: len(grams)]
-            piece = replace(piece, signature=signature, grams=grams, peaks=peaks)
+            piece = replace(piece, signature=replace(piece.signature, per_class=False), grams=grams, peaks=peaks)
         return self.total - piece
 
 
-def named_pieces(pieces: Any, fewest: int = 2) -> tuple[tuple[str, ...], tuple[Knowledge, ...]]:
-    """Names and pieces, of which there have to be so many at least."""
+def named_pieces(pieces: Any, min_pieces: int = 2) -> tuple[tuple[str, ...], tuple[Knowledge, ...]]:
+    """Names and pieces. Unnamed pieces are named after their source if it is the only one and unique, or "piece 3".
+
+    >>> import mergesvm as ms
+    >>> named_pieces([ms.learn([[0.0]], ["a"]), ms.learn([[1.0]], ["a"])])[0]
+    ('piece 0', 'piece 1')
+    """
     if isinstance(pieces, Mapping):
         names, each = tuple(str(name) for name in pieces), tuple(pieces.values())
     else:
         each = () if isinstance(pieces, Knowledge) else tuple(pieces)
-        names = _sources(each) if all(isinstance(piece, Knowledge) for piece in each) else ()
-    strangers = [piece for piece in each if not isinstance(piece, Knowledge)]
-    if strangers:
-        kind = type(strangers[0]).__name__
+        names = _default_names(each) if all(isinstance(piece, Knowledge) for piece in each) else ()
+    other = [piece for piece in each if not isinstance(piece, Knowledge)]
+    if other:
+        kind = type(other[0]).__name__
         raise TypeError(f"Pieces have to be knowledge, not {kind}. A fitted estimator has it as knowledge_.")
-    if len(each) < fewest or isinstance(pieces, Knowledge):
-        given = "one knowledge by itself" if isinstance(pieces, Knowledge) else f"a list of {len(each)}"
-        least = "two pieces" if fewest == 2 else "one piece"
-        raise ParameterError(f"There has to be a list or mapping of at least {least} to compare, and this is {given}.")
+    if len(each) < min_pieces or isinstance(pieces, Knowledge):
+        given = "a single Knowledge" if isinstance(pieces, Knowledge) else f"{len(each)} of them"
+        least = "two pieces" if min_pieces == 2 else "one piece"
+        raise ParameterError(f"pieces has to be a list or mapping of at least {least} of knowledge, not {given}.")
     return names, each
 
 
-def _sources(each: tuple[Knowledge, ...]) -> tuple[str, ...]:
-    """What pieces are called that were given no names; two of one source are called by their places."""
-    found = [piece.provenance[0].source if len(piece.provenance) == 1 else "" for piece in each]
-    alone = [bool(name) and found.count(name) == 1 for name in found]
-    return tuple(name if own else f"piece {index}" for index, (name, own) in enumerate(zip(found, alone, strict=True)))
+def _default_names(each: tuple[Knowledge, ...]) -> tuple[str, ...]:
+    sources = [piece.provenance[0].source if len(piece.provenance) == 1 else "" for piece in each]
+    unique = [bool(source) and sources.count(source) == 1 for source in sources]
+    return tuple(sources[index] if unique[index] else f"piece {index}" for index in range(len(each)))
 
 
-def _joined(one: Signature, other: Signature) -> Signature:
+def _merged_signature(one: Signature, other: Signature) -> Signature:
     return one if one == other else one.joined(other)
 
 
-def _pooled(each: tuple[Knowledge, ...], width: int, engine: Threads) -> tuple[Grams, ...]:
-    """One Gram matrix for each piece, of all its classes."""
-    stack = np.empty((len(each), width, width))
+def _pooled_grams(each: tuple[Knowledge, ...], engine: Threads) -> tuple[Grams, ...]:
+    """The Gram matrix of all classes of each piece."""
 
-    def pool(at: Sequence[int]) -> list[Grams]:
-        found = []
-        for index in at:
-            parts, gram = each[index].grams, stack[index]
-            if len(parts) > 1:
-                np.add(parts[0], parts[1], out=gram)
-                for part in parts[2:]:
-                    np.add(gram, part, out=gram)
-            found.append((gram,) if len(parts) > 1 else parts)
-        return found
+    def pool(part: Sequence[int]) -> list[Grams]:
+        return [each[at].grams if len(each[at].grams) < 2 else (np.add.reduce(each[at].grams),) for at in part]
 
     parts = chunks(range(len(each)), -(-len(each) // engine.workers))
     return tuple(grams for part in engine.map(pool, parts) for grams in part)
 
 
-def _kernels_pay(each: tuple[Knowledge, ...], width: int) -> bool:
-    saved = sum(len(piece.grams) for piece in each) * width**2 * CELL_SECONDS
-    return stack_kernels_pay(saved)
+def _aligned(
+    each: tuple[Knowledge, ...], labels: tuple[Label, ...], width: int
+) -> tuple[NDArray[np.int64], Numbers, Numbers, Numbers]:
+    """Rows, counts (pieces, classes), sums (pieces, classes, width), with zeros for absent classes; and anchors."""
+    place = {label: index for index, label in enumerate(labels)}
+    shape = len(each), len(labels)
+    rows, counts = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+    sums, anchors = np.zeros((*shape, width)), np.empty((len(each), width))
+    for index, piece in enumerate(each):
+        at = slice(None) if piece.labels == labels else [place[label] for label in piece.labels]
+        rows[index, at], counts[index, at], sums[index, at] = piece.rows, piece.counts, piece.sums
+        anchors[index] = piece.anchor
+    return rows, counts, sums, anchors
 
 
-def _stacked(each: tuple[Knowledge, ...], width: int, engine: Threads) -> tuple[Numbers, Numbers]:
-    """The upper triangle of the Gram matrix of all classes, for each piece, and the sum of all, both triangles."""
-    from mergesvm.analysis.pieces import jit as stack_kernels
-
-    stack = np.empty((len(each), width, stack_kernels.padded(width)))
-
-    def pool(at: Sequence[int]) -> Numbers:
-        total = np.zeros((width, width))
-        for index in at:
-            parts, out = _side_by_side(each[index].grams), stack[index]
-            for begun, part in enumerate(parts):
-                stack_kernels.pool(part, out, total, begun > 0)
-            if not parts:
-                out[:] = 0.0
-        return total
-
-    found = engine.map(pool, chunks(range(len(each)), -(-len(each) // engine.workers)))
-    total = np.add.reduce(found)
-    mirror(total)
-    return stack, total
+def _mean(weights: Numbers, sums: Numbers, anchors: Numbers) -> Numbers:
+    """The mean of all rows, from the sums of each piece about its anchor."""
+    if not weights.sum() > 0:
+        raise KnowledgeError("The pieces hold no rows. Learn some first.")
+    # Relative to the anchor of the heaviest piece: far from the origin a mean of means would lose digits.
+    near = anchors[int(weights.argmax())]
+    mean: Numbers = near + (sums.sum(axis=(0, 1)) + weights @ (anchors - near)) / weights.sum()
+    return mean
 
 
-def _side_by_side(grams: Grams) -> list[Numbers]:
-    """Gram matrices as arrays of three dimensions: one, where they lie side by side in memory, as they are learned."""
-    base = grams[0].base if grams else None
-    if not isinstance(base, np.ndarray) or base.shape != (len(grams), *grams[0].shape) or base.dtype != np.float64:
-        return [gram[None] for gram in grams]
-    for gram in grams:
-        if gram.base is not base:
-            return [gram[None] for gram in grams]
-    return [base]
-
-
-def _of_class(
+def _grams_of_class(
     each: tuple[Knowledge, ...], grams: tuple[Grams, ...], labels: tuple[Label, ...], place: int, per_class: bool
 ) -> list[Numbers]:
-    """The Gram matrices of one class, or of all, in those pieces that have one."""
+    """Gram matrices of one class, or the pooled ones, in the pieces that have them."""
     if not per_class:
         return [own[0] for own in grams if own]
     label, found = labels[place], []
@@ -253,33 +205,28 @@ def _of_class(
 
 
 def _moved_sum(grams: list[Numbers], halves: Numbers, shifts: Numbers) -> tuple[Numbers, Numbers]:
-    """The sum of Gram matrices, each moved by M + h d' + d h', and its diagonal before, where it was much larger.
-
-    The moves add up to one product of matrices.
-    """
+    """The sum of Gram matrices moved by M + h d' + d h', and where moving cancelled digits the diagonal before."""
     total = grams[0].copy()
     for gram in grams[1:]:
         total += gram
     before = total.diagonal().copy()
-    cross = halves.T @ shifts
+    cross = halves.T @ shifts  # all moves together
     total += cross + cross.T
     return total, np.where(before > SHRUNK * total.diagonal(), before, 0.0)
 
 
-def _peaks(each: tuple[Knowledge, ...], place: Mapping[Label, int], signature: Signature) -> Numbers:
-    """The largest diagonals that there were before something was subtracted from a piece."""
-    peaks = np.zeros((len(place) if signature.per_class else 1, signature.width))
-    if not np.concatenate([piece.peaks for piece in each]).any():
-        return peaks
+def _summed_peaks(each: tuple[Knowledge, ...], labels: tuple[Label, ...], signature: Signature) -> Numbers:
+    """Sums of the peaks of the pieces: diagonals before something was subtracted from a piece."""
+    peaks = np.zeros((len(labels) if signature.per_class else 1, signature.width))
     for piece in each:
         if piece.peaks.any():
-            at = [place[label] for label in piece.labels] if signature.per_class else [0] * len(piece.peaks)
+            at = [labels.index(label) for label in piece.labels] if signature.per_class else [0] * len(piece.peaks)
             np.add.at(peaks, at, piece.peaks)
     return peaks
 
 
 def chunks(numbers: Sequence[int], size: int) -> list[Sequence[int]]:
-    """Consecutive parts of a sequence, each of at most so many, and of nearly one size.
+    """Consecutive parts of nearly equal length, at most ``size`` each.
 
     >>> chunks(range(5), 2)
     [range(0, 2), range(2, 3), range(3, 5)]

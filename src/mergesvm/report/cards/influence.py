@@ -32,10 +32,10 @@ def influence_cards(answers: Answers) -> list[Markup]:
         return []
     rows = found.table()
     which = _which(len(rows), MOST_ROWS)
-    judged = [row for row in rows if math.isfinite(row["suspicion"])][:MOST_BARS]
+    judged = [row for row in rows if math.isfinite(row["relative_loss_reduction"])][:MOST_BARS]
     bars = signed_bars(
         [name(row["piece"]) for row in judged],
-        [100 * row["suspicion"] for row in judged],
+        [100 * row["relative_loss_reduction"] for row in judged],
         label="Suspicion of pieces, percent",
         form=".2f",
     )
@@ -51,14 +51,14 @@ def _which(count: int, most: int) -> str:
 
 
 def _table(rows: list[dict[str, Any]], every: list[dict[str, Any]]) -> Markup:
-    known = [row["suspicion"] for row in every if math.isfinite(row["suspicion"])]
+    known = [row["relative_loss_reduction"] for row in every if math.isfinite(row["relative_loss_reduction"])]
     usual = float(np.median(known)) if known else math.nan
     lines = [
         [
             join([whole(row["piece"]), *([tag("span", f" ({row['note']})")] if row["note"] else [])]),
             f"{row['rows']:,}",
-            shown(row["suspicion"], ".2%"),
-            shown(round(row["suspicion"] / usual, 1) + 0.0, ".1f") if usual > 0 else "-",
+            shown(row["relative_loss_reduction"], ".2%"),
+            shown(round(row["relative_loss_reduction"] / usual, 1) + 0.0, ".1f") if usual > 0 else "-",
             shown(row["change"], ".1%"),
             shown(row["loss_on_piece"]),
             shown(row["loss_on_piece_without"]),
