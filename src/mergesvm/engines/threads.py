@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -27,8 +28,8 @@ _limit: Any = None
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    # Looking for the loaded BLAS libraries takes milliseconds, and numpy and scipy are loaded before any work starts.
+def _controller(with_scipy: bool) -> ThreadpoolController:  # noqa: ARG001
+    # Finding the loaded BLAS libraries takes milliseconds. It is repeated once scipy has loaded its own BLAS.
     return ThreadpoolController()
 
 
@@ -140,7 +141,7 @@ class Threads(Engine):
         global _limiting, _limit
         with _lock:
             if _limiting == 0:
-                _limit = _controller().limit(limits=1, user_api="blas")
+                _limit = _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas")
             _limiting += 1
         try:
             yield

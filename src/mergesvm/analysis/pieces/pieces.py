@@ -157,11 +157,18 @@ def _merged_signature(one: Signature, other: Signature) -> Signature:
 def _pooled_grams(each: tuple[Knowledge, ...], engine: Threads) -> tuple[Grams, ...]:
     """The Gram matrix of all classes of each piece."""
 
-    def pool(part: Sequence[int]) -> list[Grams]:
-        return [each[at].grams if len(each[at].grams) < 2 else (np.add.reduce(each[at].grams),) for at in part]
+    def pool(at: Sequence[int]) -> list[Grams]:
+        return [(_pooled(each[index].grams),) if len(each[index].grams) > 1 else each[index].grams for index in at]
 
     parts = chunks(range(len(each)), -(-len(each) // engine.workers))
     return tuple(grams for part in engine.map(pool, parts) for grams in part)
+
+
+def _pooled(grams: Grams) -> Numbers:
+    total = grams[0] + grams[1]
+    for gram in grams[2:]:
+        total += gram
+    return total
 
 
 def _aligned(
