@@ -96,7 +96,7 @@ def drift(n_rows=1_000_000, width=54):
                 if window is None
                 else ms.learn(X[max(0, stop - window) : stop], y[max(0, stop - window) : stop])
             )
-            coefs = live._recursion.planes()[0][[live.labels.index(label) for label in truth.labels]]
+            coefs = live._rls.coefficients()[0][[live.labels.index(label) for label in truth.labels]]
             points.append((stop, off(coefs, ms.solve(truth).coef_)))
             done = stop
         curves[name] = np.array(points)

@@ -90,7 +90,7 @@ def test_a_stream_with_a_map(folder):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--forgetting", "2"], "forgetting has to be above 0 and at most 1"),
+        (["--forgetting", "2"], "forgetting must be greater than 0 and at most 1"),
         (["--class-weight", "balanced"], "are given as class=weight"),
         (["--C", "-1"], "C must be a positive number"),
         (["--picture", "a.txt"], "a.txt has to end in"),
@@ -117,7 +117,7 @@ def test_a_missing_value_names_file_and_row_and_writes_nothing(folder):
 def test_at_a_terminal_the_plot_is_alive(folder):
     leader, follower = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", "from mergesvm.cli import streaming; streaming.REFRESH_SECONDS = 0.0\n"
+        [sys.executable, "-c", "from mergesvm.cli.commands import stream; stream.REFRESH_SECONDS = 0.0\n"
          "from mergesvm.cli.main import main; main()", "stream", "day1.csv", "--label", "y", "--batch-rows", "500"],
         cwd=folder, stdout=subprocess.DEVNULL, stderr=follower, stdin=follower,
         env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"},

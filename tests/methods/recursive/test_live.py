@@ -15,7 +15,7 @@ from mergesvm.features import Identity
 from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.recursive.live import LiveModel
 from mergesvm.methods.recursive.options import RecursiveOptions
-from mergesvm.methods.recursive.prequential import MOST_POINTS, Prequential
+from mergesvm.methods.recursive.prequential import MAX_POINTS, Prequential
 from mergesvm.methods.recursive.rls import RecursiveLeastSquares
 
 
@@ -26,13 +26,13 @@ def stream(n_rows, width, n_classes=3, seed=0, offset=0.0):
     return centres[y] + 1.5 * generator.normal(size=(n_rows, width)) + offset, y
 
 
-def live_model(width, **terms):
-    return LiveModel(Signature(Identity(), width), RecursiveOptions(**terms))
+def live_model(width, **options):
+    return LiveModel(Signature(Identity(), width), RecursiveOptions(**options))
 
 
-def off(live, X, y, **terms):
+def off(live, X, y, **options):
     """How far the coefficients are from the closed form on the same rows, as a share of the largest."""
-    expected = ms.solve(ms.learn(X, y), **terms).coef_
+    expected = ms.solve(ms.learn(X, y), **options).coef_
     return np.abs(live.model(probabilities=False).coef_ - expected).max() / np.abs(expected).max()
 
 
@@ -156,9 +156,9 @@ def test_a_drift_is_repaired_and_reported():
     X, y = stream(2000, 5)
     live = live_model(5, check_every=1000)
     live.predict_then_learn(Batch.of(X[:1000], y[:1000]))
-    live._recursion._invert()
-    live._recursion.inverse *= 1.5
-    with pytest.warns(SolverWarning, match="had drifted by .* repaired"):
+    live._rls._invert()
+    live._rls.state.inverse *= 1.5
+    with pytest.warns(SolverWarning, match="had drifted by .* recomputed"):
         live.predict_then_learn(Batch.of(X[1000:], y[1000:]))
     assert live.checks[-1].drift > 1e-6
     assert off(live, X, y) < 1e-12
@@ -170,10 +170,10 @@ def test_the_inverse_stays_symmetric_and_the_inverse():
     for _ in range(3):
         recursion.add_class(1.0)
     recursion.learn_rows(X, y, np.ones(500), np.empty(0, dtype=np.int64))
-    recursion._write_waiting()
-    corner = recursion.inverse[:4, :4]
+    recursion.state.write_pending()
+    corner = recursion.state.inverse[:4, :4]
     np.testing.assert_array_equal(corner, corner.T)
-    inverse = np.triu(recursion.inverse) + np.triu(recursion.inverse, 1).T
+    inverse = np.triu(recursion.state.inverse) + np.triu(recursion.state.inverse, 1).T
     inverse = inverse[:7, :7]
     near = X - X.mean(axis=0)
     np.testing.assert_allclose(inverse @ (np.eye(7) / 2.0 + near.T @ near), np.eye(7), atol=1e-10)
@@ -219,20 +219,20 @@ def test_prequential_accuracy_counts_every_row_once():
     test = Prequential(live, every=3)
     for start in range(0, 5000, 640):
         part = slice(start, start + 640)
-        test.take(Batch.of(X[part], y[part], weights[part]))
+        test.update(Batch.of(X[part], y[part], weights[part]))
     counted = weights > 0
     predicted = live_model(4)
     places = predicted.predict_then_learn(Batch.of(X[counted], y[counted]))
     right = np.array(predicted.labels)[places] == y[counted]
     right[0] = False
     assert test.rows == counted.sum()
-    assert test.right == right.sum()
+    assert test.correct == right.sum()
     usual, counts = 0, {}
     for label in y[counted].tolist():
         usual += bool(counts) and max(counts, key=lambda key: (counts[key], 0)) == label
         counts[label] = counts.get(label, 0) + 1
-    assert abs(test.frequent - usual) < 60  # ties are broken in another way
-    assert len(test.points) < MOST_POINTS
+    assert abs(test.baseline_correct - usual) < 60  # ties are broken in another way
+    assert len(test.points) < MAX_POINTS
     whole = len(test.points) * test.every
     np.testing.assert_allclose(np.mean([point[1] for point in test.points]), right[:whole].mean())
     assert [point[0] for point in test.points] == list(range(test.every, whole + 1, test.every))
@@ -339,8 +339,8 @@ def test_rows_in_a_window_are_counted_though_they_have_faded():
 
 def test_a_batch_that_fails_in_a_later_block_leaves_no_trace():
     X, y = stream(200, 2, n_classes=2)
-    for terms in ({}, {"forgetting": 0.9}, {"window": 50}):
-        live, untouched = live_model(2, **terms), live_model(2, **terms)
+    for options in ({}, {"forgetting": 0.9}, {"window": 50}):
+        live, untouched = live_model(2, **options), live_model(2, **options)
         for each in (live, untouched):
             each.predict_then_learn(Batch.of(X, y))
         large = np.zeros((1_100_000, 2))
@@ -356,7 +356,7 @@ def test_a_weight_that_is_too_large_loses_no_rows():
     live = live_model(3)
     live.predict_then_learn(Batch.of(X, y))
     for weight in (1e308, np.inf, np.nan, -1.0, "2", None):
-        with pytest.raises(ms.errors.DataError, match="has to be a number from 0"):
+        with pytest.raises(ms.errors.DataError, match="must be a number from 0"):
             live.learn_one([1e40, 0.0, 0.0], 1, weight)
     with pytest.raises(ms.errors.DataError, match="too large to be summed"):
         live.learn(Batch.of(X, y, np.full(len(X), 1e200)))
@@ -364,7 +364,7 @@ def test_a_weight_that_is_too_large_loses_no_rows():
     assert off(live, X, y) < 1e-10
 
 
-NO_ROW = r"A row has to be|has 2 features, but 3"
+NO_ROW = r"A row must be|has 2 features, but 3"
 
 
 def test_what_is_no_row_of_numbers_is_refused():
@@ -397,8 +397,8 @@ def test_what_is_no_row_of_numbers_is_refused():
 
 
 def test_a_row_that_weighs_nothing_is_looked_at_as_well():
-    for terms in ({}, {"window": 4}, {"forgetting": 0.9}):
-        live = live_model(2, class_weight={1: 0.0}, **terms)
+    for options in ({}, {"window": 4}, {"forgetting": 0.9}):
+        live = live_model(2, class_weight={1: 0.0}, **options)
         for label in (0, 1, 2):
             live.learn_one([1.0, label], label)
             with pytest.raises(ms.errors.DataError, match="contains NaN"):
@@ -439,18 +439,18 @@ def test_the_most_frequent_class_does_not_depend_on_how_rows_are_read():
     for step in (1, 7, 600):
         test = Prequential(live_model(2), every=50)
         for start in range(0, 600, step):
-            test.take(Batch.of(X[start : start + step], y[start : start + step]))
-        found.add((test.right, test.frequent))
+            test.update(Batch.of(X[start : start + step], y[start : start + step]))
+        found.add((test.correct, test.baseline_correct))
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("terms", [{}, {"class_weight": {0: 2.0}}, {"forgetting": 0.999}])
+@pytest.mark.parametrize("options", [{}, {"class_weight": {0: 2.0}}, {"forgetting": 0.999}])
 @pytest.mark.parametrize("mapped", [False, True])
-def test_a_batch_too_large_to_wait_is_that_of_its_parts(terms, mapped):
+def test_a_batch_too_large_to_wait_is_that_of_its_parts(options, mapped):
     X, y = stream(9000, 6, offset=3.0)
     weights = np.random.default_rng(1).choice([0.0, 0.5, 2.0], len(X))
     features = ms.features.Fourier(20).freeze(X) if mapped else Identity()
-    whole, parts = (LiveModel(Signature(features, 6), RecursiveOptions(**terms)) for _ in range(2))
+    whole, parts = (LiveModel(Signature(features, 6), RecursiveOptions(**options)) for _ in range(2))
     whole.learn(Batch.of(X, y, weights))
     for start in range(0, 9000, 700):
         part = slice(start, start + 700)
@@ -469,7 +469,7 @@ def test_the_penalty_is_the_same_whether_rows_come_alone_or_together():
         for row, label in zip(X[:3], y[:3].tolist(), strict=True):
             alone.learn_one(row, label)
             together.learn_one(row, label)
-        np.testing.assert_allclose(alone._recursion.vectors[5], together._recursion.vectors[5], rtol=1e-12)
+        np.testing.assert_allclose(alone._rls.state.ridge, together._rls.state.ridge, rtol=1e-12)
         np.testing.assert_allclose(alone.model().coef_, together.model().coef_, rtol=1e-9)
 
 
@@ -478,9 +478,9 @@ def test_a_window_in_which_nothing_weighs_anything_goes_on_afterwards():
     for weight in (0.3, 0.1, 0.7):
         live.learn_one([weight], "a", weight)
     live.learn_one([1.0], "b")
-    assert live._recursion.weight >= 0
-    with pytest.raises(ms.errors.KnowledgeError, match="all weigh nothing"):
+    assert live._rls.total_weight >= 0
+    with pytest.raises(ms.errors.KnowledgeError, match="only rows of weight zero"):
         live.model()
     live.learn_one([2.0], "a")
-    assert live._recursion.weight == pytest.approx(0.1)
+    assert live._rls.total_weight == pytest.approx(0.1)
     assert live.model().predict([[2.0]]).tolist() == ["a"]

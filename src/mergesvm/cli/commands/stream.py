@@ -86,16 +86,16 @@ def stream_command(
         raise ParameterError(f"{begin} was learned with features {earlier.features}. Leave --features out.")
     source = reading.scan(like=earlier or (mapping if has_layout(mapping) else None))
     weights = as_weights(class_weight, None if earlier is None else earlier.signature.labels, source)
-    terms = RecursiveOptions(C, weights, not free_intercept, forgetting, window)
+    options = RecursiveOptions(C, weights, not free_intercept, forgetting, window)
     if earlier is not None:
-        live = LiveModel.of(earlier, terms)
+        live = LiveModel.of(earlier, options)
     else:
         layout = source.layout
-        live = LiveModel(Signature(mapping.freeze(source), layout.width, layout.names, layout.categories), terms)
+        live = LiveModel(Signature(mapping.freeze(source), layout.width, layout.names, layout.categories), options)
     test = Prequential(live, every)
     with _shown(talk, source, test) as show:
         for batch in live.batches(source):
-            test.take(batch)
+            test.update(batch)
             show()
     if output is not None:
         live.model().save(output)
@@ -112,7 +112,7 @@ def stream_command(
         )
     talk.result(
         accuracy=test.accuracy,
-        frequent=test.frequent_accuracy,
+        frequent=test.baseline_accuracy,
         points=test.points,
         drift=max((check.drift for check in live.checks), default=0.0),
         dropped=source.dropped,
@@ -147,7 +147,7 @@ def _shown(talk: Console, source: Scan, test: Prequential) -> Iterator[Any]:
 
 
 def _accuracies(test: Prequential) -> str:
-    shares = (100 * share for share in (test.accuracy, test.recent, test.frequent_accuracy))
+    shares = (100 * share for share in (test.accuracy, test.recent_accuracy, test.baseline_accuracy))
     return "accuracy {:.2f} %, lately {:.2f} %, most frequent class {:.2f} %".format(*shares)
 
 

@@ -1,4 +1,4 @@
-"""When a live model is compared with a fresh factorisation, and how far it was off."""
+"""Checks of a live model against a fresh factorisation."""
 
 from __future__ import annotations
 
@@ -10,35 +10,42 @@ from numpy.typing import NDArray
 
 from mergesvm.errors import SolverWarning
 
-NOTICEABLE = 1e-6
-"""Coefficients that have drifted by more than this share are worth a warning."""
+WARNING_DRIFT = 1e-6
+"""Drift above which a warning is issued, relative to the largest coefficient."""
 
-MOST = 1000
-"""Of so many checks the outcome is kept."""
+MAX_KEPT_CHECKS = 1000
+"""Number of checks whose results are kept."""
 
-FEWEST_ROWS = 8
-"""Checks are at least so many rows apart."""
+MIN_ROWS_BETWEEN_CHECKS = 8
 
 
 @dataclass(frozen=True)
 class Check:
-    """How far the coefficients were from a fresh factorisation, as a share of the largest, after so many rows."""
+    """Difference between the coefficients and a fresh factorisation.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows learned before the check.
+    drift : float
+        Largest difference, relative to the largest coefficient.
+    """
 
     rows: int
     drift: float
 
 
 class Checks:
-    """The checks that were made, and when the next one is due.
+    """The results of past checks, and when the next one is due.
 
-    Early rows change most, and rounding with them: so checks begin soon and grow rarer.
+    Rounding errors grow fastest during the first rows, so checks are frequent at first.
 
     Parameters
     ----------
     every : int
-        After how many rows they are made in the long run.
+        Rows between two checks in the long run.
     width : int
-        The first is made after twice as many rows as there are features.
+        Number of features. The first check follows after twice as many rows.
 
     Examples
     --------
@@ -53,21 +60,21 @@ class Checks:
     def __init__(self, every: int, width: int) -> None:
         self.every = every
         self.made: list[Check] = []
-        self.due = max(2 * width, FEWEST_ROWS)
+        self.due = max(2 * width, MIN_ROWS_BETWEEN_CHECKS)
 
     def schedule(self, rows: int) -> None:
-        """Say when the next check is due, after so many rows."""
-        self.due = rows + max(FEWEST_ROWS, min(self.every, rows))
+        """Set when the next check is due, given the number of rows learned."""
+        self.due = rows + max(MIN_ROWS_BETWEEN_CHECKS, min(self.every, rows))
 
-    def note(self, rows: int, before: NDArray[np.float64], fresh: NDArray[np.float64], expected: bool) -> float:
-        """Note how far coefficients had drifted; a warning says so if it was noticeable and not expected."""
+    def record(self, rows: int, before: NDArray[np.float64], fresh: NDArray[np.float64], expected: bool) -> float:
+        """Record the drift of the coefficients; warn if it is large and was not ``expected``."""
         size = float(np.abs(fresh).max(initial=0.0))
         drift = float(np.abs(before - fresh).max(initial=0.0)) / size if size > 0 else 0.0
-        self.made = [*self.made[-MOST + 1 :], Check(rows, drift)]
-        if drift > NOTICEABLE and not expected:
+        self.made = [*self.made[-MAX_KEPT_CHECKS + 1 :], Check(rows, drift)]
+        if drift > WARNING_DRIFT and not expected:
             warnings.warn(
-                f"After {rows:,} rows the coefficients had drifted by {drift:.0e} of the largest, and were repaired by "
-                f"a fresh factorisation. A smaller C, scaled features or a smaller check_every avoid this.",
+                f"After {rows:,} rows the coefficients had drifted by {drift:.0e} of the largest one, and were "
+                f"recomputed. A smaller C, scaled features or a smaller check_every avoid this.",
                 SolverWarning,
                 stacklevel=2,
             )

@@ -1,4 +1,4 @@
-"""On what terms a live model follows its rows."""
+"""Options of a live model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBERS = (int, float, np.integer, np.floating)
 
 @dataclass(frozen=True)
 class RecursiveOptions:
-    """On what terms a live model follows its rows; see :class:`~mergesvm.RecursiveSVC`."""
+    """Options of a live model; see :class:`~mergesvm.RecursiveSVC`."""
 
     C: float = 1.0
     class_weight: Mapping[Label, float] | None = None
@@ -31,17 +31,19 @@ class RecursiveOptions:
         if self.class_weight is not None:
             if not isinstance(self.class_weight, Mapping):
                 raise ParameterError(
-                    f"class_weight {self.class_weight!r} depends on how many rows each class has, which in a stream is "
-                    f"never known. Give a mapping of class to weight."
+                    f"class_weight {self.class_weight!r} depends on the number of rows of each class, which is not "
+                    f"known in a stream. Give a mapping of class to weight."
                 )
             given_weights(self.class_weight, tuple(self.class_weight))
         if not isinstance(self.forgetting, NUMBERS) or not 0 < self.forgetting <= 1:
             raise ParameterError(
-                f"forgetting has to be above 0 and at most 1 (forget nothing), not {self.forgetting!r}."
+                f"forgetting must be greater than 0 and at most 1 (no forgetting). Got {self.forgetting!r}."
             )
-        for name in ("window", "check_every"):
-            value = getattr(self, name)
-            if not (name == "window" and value is None) and not (
-                isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 1
-            ):
-                raise ParameterError(f"{name} has to be a positive whole number, not {value!r}.")
+        if self.window is not None:
+            _check_positive_integer("window", self.window)
+        _check_positive_integer("check_every", self.check_every)
+
+
+def _check_positive_integer(name: str, value: object) -> None:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+        raise ParameterError(f"{name} must be a positive integer. Got {value!r}.")

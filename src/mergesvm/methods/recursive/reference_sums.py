@@ -1,9 +1,9 @@
-"""The truth beside a live model: the knowledge of all rows that count, to which new rows are added many at a time."""
+"""Sums of all rows beside a live model: exact knowledge, to which new rows are added in blocks."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,86 +14,75 @@ from mergesvm.knowledge.algebra import faded
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
 from mergesvm.knowledge.signature import Signature
+from mergesvm.methods.recursive.encoded_rows import EncodedRows
 
-WAITING_BYTES = 2**26
-"""Rows wait in so much memory at most before they are summed."""
+MAX_BUFFER_BYTES = 2**26
+"""Memory of the rows that wait to be summed."""
 
-USUAL_ROWS, FEWEST_ROWS = 4096, 16
-
-
-class Part(NamedTuple):
-    """Some rows of features, (rows, width), with the places of their classes, and their weights."""
-
-    rows: NDArray[np.float64]
-    codes: NDArray[np.int64]
-    weights: NDArray[np.float64]
-
-    def cut(self, start: int, stop: int) -> Part:
-        """Rows ``start`` to ``stop``."""
-        return Part(self.rows[start:stop], self.codes[start:stop], self.weights[start:stop])
+DEFAULT_BUFFER_ROWS, MIN_BUFFER_ROWS = 4096, 16
 
 
 class ReferenceSums:
-    """Knowledge of rows of features, and the rows that wait to be added to it.
+    """Knowledge of rows of features, and a buffer of rows that are not summed yet.
 
     Parameters
     ----------
     known : Knowledge
-        What is known to begin with.
+        Knowledge to start from.
     forgetting : float
-        By what factor all rows weigh less when another comes.
+        Factor by which every new row multiplies the weight of all earlier rows.
 
     Examples
     --------
     >>> import mergesvm as ms
-    >>> truth = ReferenceSums(ms.Knowledge.zero(ms.Signature(ms.features.Identity(), 1)))
-    >>> truth.wait(Part(np.array([[1.0], [2.0]]), np.array([0, 1]), np.ones(2)), ["a", "b"])
-    >>> truth.knowledge(["a", "b"])
+    >>> reference = ReferenceSums(ms.Knowledge.zero(ms.Signature(ms.features.Identity(), 1)))
+    >>> reference.append(EncodedRows(np.array([[1.0], [2.0]]), np.array([0, 1]), np.ones(2)), ["a", "b"])
+    >>> reference.knowledge(["a", "b"])
     Knowledge of 2 rows x 1 feature in 2 classes: a 1, b 1
     """
 
     def __init__(self, known: Knowledge, forgetting: float = 1.0) -> None:
         self.known, self.forgetting = known, forgetting
-        self._begin()
+        self._new_buffer()
 
-    def _begin(self) -> None:
-        # As many rows wait as take the memory of the sums, to which adding them rarely is cheaper.
+    def _new_buffer(self) -> None:
+        # A buffer as large as the sums makes additions to them rare.
         width = self.known.width
-        worth = max(USUAL_ROWS, len(self.known.grams) * width)
-        self.room = max(FEWEST_ROWS, min(worth, WAITING_BYTES // (8 * width)))
-        # Fresh memory each time, so that who remembers how many waited before finds those rows untouched.
-        rows, codes = np.empty((self.room, self.known.width)), np.empty(self.room, dtype=np.int64)
-        self._waiting, self._n_waiting = Part(rows, codes, np.empty(self.room)), 0
+        wanted = max(DEFAULT_BUFFER_ROWS, len(self.known.grams) * width)
+        self.capacity = max(MIN_BUFFER_ROWS, min(wanted, MAX_BUFFER_BYTES // (8 * width)))
+        # Memory is never reused, so that the rows of a checkpoint stay unchanged.
+        rows, codes = np.empty((self.capacity, width)), np.empty(self.capacity, dtype=np.int64)
+        self._buffer, self._n_buffered = EncodedRows(rows, codes, np.empty(self.capacity)), 0
 
-    def wait(self, part: Part, labels: list[Label]) -> None:
-        """Let some rows wait, no more than there is :attr:`free` room for."""
-        first, stop = self._n_waiting, self._n_waiting + len(part.rows)
-        rows, codes, weights = self._waiting
-        if part.rows.base is not rows:  # a row in the slot lies there already
-            rows[first:stop], codes[first:stop], weights[first:stop] = part
-        self._n_waiting = stop
-        if stop == self.room:
+    def append(self, part: EncodedRows, labels: list[Label]) -> None:
+        """Put rows into the buffer, no more than :attr:`free_rows`."""
+        start, stop = self._n_buffered, self._n_buffered + len(part.rows)
+        rows, codes, weights = self._buffer
+        if part.rows.base is not rows:  # otherwise it is next_slot(), which is in place already
+            rows[start:stop], codes[start:stop], weights[start:stop] = part
+        self._n_buffered = stop
+        if stop == self.capacity:
             self.knowledge(labels)
 
-    def slot(self) -> Part:
-        """Where the next row will wait: who fills it in saves a copy."""
-        return self._waiting.cut(self._n_waiting, self._n_waiting + 1)
+    def next_slot(self) -> EncodedRows:
+        """Memory of the next row in the buffer; filling it before :meth:`append` saves a copy."""
+        return self._buffer.slice(self._n_buffered, self._n_buffered + 1)
 
-    def newest(self, n_rows: int) -> Part:
-        """The last rows of those that wait."""
-        return self._waiting.cut(self._n_waiting - n_rows, self._n_waiting)
+    def last_rows(self, n_rows: int) -> EncodedRows:
+        """The last rows of the buffer."""
+        return self._buffer.slice(self._n_buffered - n_rows, self._n_buffered)
 
     @property
-    def free(self) -> int:
-        """How many rows more can wait."""
-        return self.room - self._n_waiting
+    def free_rows(self) -> int:
+        """Number of rows that fit into the buffer."""
+        return self.capacity - self._n_buffered
 
-    def add(self, part: Part, labels: list[Label]) -> None:
-        """Add rows, the last of which is the newest, at once."""
+    def add(self, part: EncodedRows, labels: list[Label]) -> None:
+        """Add rows to the sums, the newest last."""
         self.known = self._with(self.knowledge(labels), part, labels)
 
-    def add_rows(self, batch: Batch, weights: NDArray[np.float64], labels: list[Label]) -> None:
-        """Add a batch of rows that are not mapped yet, the last of which is the newest."""
+    def add_batch(self, batch: Batch, weights: NDArray[np.float64], labels: list[Label]) -> None:
+        """Add rows that are not mapped yet, the newest last."""
         known, signature = self.knowledge(labels), self.known.signature
         counted = weights > 0
         if self.forgetting != 1:
@@ -110,23 +99,23 @@ class ReferenceSums:
         factor = self.forgetting ** int(counted.sum())
         self.known = (known if factor == 1 else faded(known, factor)) + replace(piece, signature=signature)
 
-    def subtract(self, part: Part, labels: list[Label]) -> None:
-        """Take rows back."""
+    def subtract(self, part: EncodedRows, labels: list[Label]) -> None:
+        """Subtract rows from the sums."""
         self.known = self.knowledge(labels) - self.piece(part, labels)
 
     def knowledge(self, labels: list[Label]) -> Knowledge:
-        """All that is known, with the rows that waited."""
-        if self._n_waiting:
-            self.known = self._with(self.known, self._waiting.cut(0, self._n_waiting), labels)
-            self._begin()
+        """Knowledge of all rows, including those in the buffer."""
+        if self._n_buffered:
+            self.known = self._with(self.known, self._buffer.slice(0, self._n_buffered), labels)
+            self._new_buffer()
         return self.known
 
-    def _with(self, known: Knowledge, part: Part, labels: list[Label]) -> Knowledge:
-        piece, factor = self.piece(self._aged(part), labels), self.forgetting ** len(part.rows)
+    def _with(self, known: Knowledge, part: EncodedRows, labels: list[Label]) -> Knowledge:
+        piece, factor = self.piece(self._decayed(part), labels), self.forgetting ** len(part.rows)
         return (known if factor == 1 else faded(known, factor)) + piece
 
-    def piece(self, part: Part, labels: list[Label]) -> Knowledge:
-        """Knowledge of some rows alone."""
+    def piece(self, part: EncodedRows, labels: list[Label]) -> Knowledge:
+        """Knowledge of these rows alone."""
         signature = self.known.signature
         anchor = self.known.anchor if self.known.labels else None
         weights = None if (part.weights == 1).all() else part.weights
@@ -135,35 +124,35 @@ class ReferenceSums:
         )
         return replace(piece, signature=signature)
 
-    def _aged(self, part: Part) -> Part:
+    def _decayed(self, part: EncodedRows) -> EncodedRows:
         if self.forgetting == 1:
             return part
         return part._replace(weights=part.weights * self.forgetting ** np.arange(len(part.rows) - 1, -1, -1.0))
 
-    def know_labels(self, kind: str) -> None:
-        """Remember of what kind the labels are."""
+    def set_label_kind(self, kind: str) -> None:
+        """Note the kind of the labels in the signature."""
         self.known = replace(self.known, signature=replace(self.known.signature, labels=kind))
 
     @property
     def signature(self) -> Signature:
-        """The terms on which sums are kept."""
+        """The signature of the sums."""
         return self.known.signature
 
     def __getstate__(self) -> dict[str, Any]:
-        waiting = tuple(self._waiting.cut(0, self._n_waiting))
-        return {"known": self.known, "forgetting": self.forgetting, "waiting": waiting}
+        buffered = tuple(self._buffer.slice(0, self._n_buffered))
+        return {"known": self.known, "forgetting": self.forgetting, "buffered": buffered}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["known"], state["forgetting"])  # type: ignore[misc]
-        self._n_waiting = len(state["waiting"][0])
-        for mine, theirs in zip(self._waiting, state["waiting"], strict=True):
-            mine[: self._n_waiting] = theirs
+        self._n_buffered = len(state["buffered"][0])
+        for array, values in zip(self._buffer, state["buffered"], strict=True):
+            array[: self._n_buffered] = values
 
-    def remember(self) -> tuple[Knowledge, Part, int]:
-        """What :meth:`go_back` needs; nothing is copied."""
-        return self.known, self._waiting, self._n_waiting
+    def checkpoint(self) -> tuple[Knowledge, EncodedRows, int]:
+        """What :meth:`rollback` needs, without copies."""
+        return self.known, self._buffer, self._n_buffered
 
-    def go_back(self, memory: tuple[Knowledge, Part, int]) -> None:
-        """Make everything undone since it was remembered."""
-        self.known, self._waiting, self._n_waiting = memory
-        self.room = len(self._waiting.rows)
+    def rollback(self, checkpoint: tuple[Knowledge, EncodedRows, int]) -> None:
+        """Undo everything since the checkpoint."""
+        self.known, self._buffer, self._n_buffered = checkpoint
+        self.capacity = len(self._buffer.rows)

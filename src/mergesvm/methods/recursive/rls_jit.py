@@ -1,9 +1,8 @@
-"""Compiled steps of recursive least squares: one row at a time, with nothing allocated.
+"""Compiled functions of recursive least squares: one row at a time, without allocations.
 
-The arrays of the state are described in :class:`~mergesvm.methods.recursive.rls.RecursiveLeastSquares`. Of the inverse
-only the
-upper triangle is kept, with whole squares of four along the diagonal, and changes of rank one wait until there are
-:data:`DEPTH` of them: so most rows only read the triangle, once.
+See :class:`~mergesvm.methods.recursive.rls_state.RLSState` for the arrays. Only the upper triangle of the inverse is
+kept, with full squares along the diagonal. Rank-one updates are collected until there are ``MAX_PENDING`` of them, so
+that most rows read the triangle once and do not write to it. Importing this module loads numba.
 """
 
 from __future__ import annotations
@@ -11,73 +10,70 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-DEPTH = 8
-"""So many changes of rank one wait before they are written into the inverse."""
+from mergesvm.methods.proximal.factor import EPSILON
+from mergesvm.methods.recursive.state_layout import (
+    ANCHOR,
+    DEVIATION,
+    GAIN,
+    INACCURATE,
+    INVERSE_MEAN,
+    LANES,
+    LEARNED,
+    MAX_PENDING,
+    MEAN,
+    MIN_REMAINING,
+    N_HELD,
+    N_PENDING,
+    NOT_FINITE,
+    OLDEST,
+    RIDGE,
+    RIDGE_CURSOR,
+    ROUNDING,
+    SCALE,
+    TOTAL_WEIGHT,
+)
 
-GROUP = 4
-"""The width is filled up to a multiple of this."""
+AMPLIFYING_PIVOT = 0.1
+"""Below this pivot, subtracting a row amplifies earlier rounding errors by its reciprocal."""
 
-ANCHOR, MEAN, PULL, NEAR, GAIN, RIDGE = range(6)
-"""The lines of ``vectors``: a point among the rows, their mean from there on, ..."""
+MAX_SQUARED_DISTANCE = 1e200
+"""Rows at a larger squared distance are rejected as not finite."""
 
-COUNT, SCALE, LOSS = range(3)
-"""The places of ``scalars``."""
-
-FILLED, CURSOR = range(2)
-"""The places of ``whole``."""
-
-OLDEST, HELD = range(2)
-"""The places of ``ring_state``."""
-
-DONE, REFUSED, LOST = range(3)
-"""What became of a row: it was taken; it was not finite; or the inverse has to be computed afresh."""
-
-LEAST = 1e-9
-"""A row is not taken back that weighs so much, or on which so much depends, that only this share would be left."""
-
-STEEP = 0.1
-"""Where a row that goes leaves less than this share, errors made before grow by as much."""
-
-LARGEST = 1e200
-"""Squared distances beyond this are refused."""
-
-EPSILON = 2.0**-52
-
-FAST = {"reassoc", "contract", "nsz"}
+FASTMATH = {"reassoc", "contract", "nsz"}
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True, inline="always")
+@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True, inline="always")
 def dot(one, other):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The inner product."""
+    """Inner product."""
     total = 0.0
     for l in range(one.size):  # noqa: E741
         total += one[l] * other[l]
     return total
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True, inline="always")
+@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True, inline="always")
 def is_finite(row, anchor):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Whether a row is of numbers that can be squared."""
+    """Whether the squared distance of a row from the anchor is finite, and not too large."""
     size = 0.0
     for l in range(row.size):  # noqa: E741
         size += (row[l] - anchor[l]) * (row[l] - anchor[l])
-    return size < LARGEST
+    return size < MAX_SQUARED_DISTANCE
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
-def times_inverse(inverse, waiting, signs, filled, scale, near, out):  # type: ignore[no-untyped-def] # pragma: no cover
-    """``out`` = scale (inverse - sum of signs r r') near, of the upper triangle."""
-    width = near.size
+@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+def times_inverse(inverse, pending, signs, n_pending, scale, deviation, out):  # type: ignore[no-untyped-def] # pragma: no cover
+    """``out`` = scale (inverse - sum of signs r r') deviation, from the upper triangle and the pending updates r."""
+    width = deviation.size
     out[:] = 0.0
-    for j in range(0, width, GROUP):
-        n0, n1, n2, n3 = near[j], near[j + 1], near[j + 2], near[j + 3]
+    for j in range(0, width, LANES):
+        n0, n1, n2, n3 = deviation[j], deviation[j + 1], deviation[j + 2], deviation[j + 3]
         p0, p1, p2, p3 = inverse[j, j:], inverse[j + 1, j:], inverse[j + 2, j:], inverse[j + 3, j:]
         corner = out[j:]
-        for l in range(GROUP):  # noqa: E741
+        for l in range(LANES):  # noqa: E741
             corner[l] += n0 * p0[l] + n1 * p1[l] + n2 * p2[l] + n3 * p3[l]
-        p0, p1 = inverse[j, j + GROUP :], inverse[j + 1, j + GROUP :]
-        p2, p3 = inverse[j + 2, j + GROUP :], inverse[j + 3, j + GROUP :]
-        right, behind = out[j + GROUP :], near[j + GROUP :]
+        p0, p1 = inverse[j, j + LANES :], inverse[j + 1, j + LANES :]
+        p2, p3 = inverse[j + 2, j + LANES :], inverse[j + 3, j + LANES :]
+        right, behind = out[j + LANES :], deviation[j + LANES :]
         s0 = s1 = s2 = s3 = 0.0
         for l in range(right.size):  # noqa: E741
             right[l] += n0 * p0[l] + n1 * p1[l] + n2 * p2[l] + n3 * p3[l]
@@ -89,28 +85,26 @@ def times_inverse(inverse, waiting, signs, filled, scale, near, out):  # type: i
         out[j + 1] += s1
         out[j + 2] += s2
         out[j + 3] += s3
-    for b in range(filled):
-        share = signs[b] * dot(waiting[b], near)
-        line = waiting[b]
+    for b in range(n_pending):
+        factor = signs[b] * dot(pending[b], deviation)
+        line = pending[b]
         for l in range(width):  # noqa: E741
-            out[l] -= share * line[l]
+            out[l] -= factor * line[l]
     if scale != 1.0:
         for l in range(width):  # noqa: E741
             out[l] *= scale
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
-def write_waiting(inverse, waiting, signs, scalars, whole):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Write the changes that wait into the upper triangle of the inverse, and its scale."""
-    width, filled, scale = inverse.shape[0], whole[FILLED], scalars[SCALE]
-    waiting[filled:] = 0.0
-    signs[filled:] = 1.0
-    for j in range(
-        0, width, GROUP
-    ):  # four lines by four changes at a time: each number that is loaded is used four times
+@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+def write_pending(inverse, pending, signs, scalars, counters):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write the pending updates and the scale into the upper triangle of the inverse."""
+    width, n_pending, scale = inverse.shape[0], counters[N_PENDING], scalars[SCALE]
+    pending[n_pending:] = 0.0
+    signs[n_pending:] = 1.0
+    for j in range(0, width, LANES):  # four rows by four updates, so that each loaded number is used four times
         p0, p1, p2, p3 = inverse[j, j:], inverse[j + 1, j:], inverse[j + 2, j:], inverse[j + 3, j:]
-        for b in range(0, filled, GROUP):
-            w0, w1, w2, w3 = waiting[b, j:], waiting[b + 1, j:], waiting[b + 2, j:], waiting[b + 3, j:]
+        for b in range(0, n_pending, LANES):
+            w0, w1, w2, w3 = pending[b, j:], pending[b + 1, j:], pending[b + 2, j:], pending[b + 3, j:]
             s0, s1, s2, s3 = signs[b], signs[b + 1], signs[b + 2], signs[b + 3]
             a0, a1, a2, a3 = s0 * w0[0], s1 * w1[0], s2 * w2[0], s3 * w3[0]
             b0, b1, b2, b3 = s0 * w0[1], s1 * w1[1], s2 * w2[1], s3 * w3[1]
@@ -128,126 +122,126 @@ def write_waiting(inverse, waiting, signs, scalars, whole):  # type: ignore[no-u
                 p1[l] *= scale
                 p2[l] *= scale
                 p3[l] *= scale
-    scalars[SCALE], whole[FILLED] = 1.0, 0
+    scalars[SCALE], counters[N_PENDING] = 1.0, 0
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
-def change_inverse(share, inverse, waiting, signs, vectors, scalars, whole):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Inverse - share s s', for s in ``vectors[GAIN]``; it waits with others."""
-    if share == 0.0:
+@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+def update_inverse(factor, inverse, pending, signs, vectors, scalars, counters):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Subtract factor s s' from the inverse, for s in ``vectors[GAIN]``, as a pending update."""
+    if factor == 0.0:
         return
-    filled = whole[FILLED]
-    root = np.sqrt(abs(share) / scalars[SCALE])
-    line, gain = waiting[filled], vectors[GAIN]
+    n_pending = counters[N_PENDING]
+    root = np.sqrt(abs(factor) / scalars[SCALE])
+    line, gain = pending[n_pending], vectors[GAIN]
     for l in range(gain.size):  # noqa: E741
         line[l] = root * gain[l]
-    signs[filled] = 1.0 if share > 0 else -1.0
-    whole[FILLED] = filled + 1
-    if filled + 1 == DEPTH:
-        write_waiting(inverse, waiting, signs, scalars, whole)
+    signs[n_pending] = 1.0 if factor > 0 else -1.0
+    counters[N_PENDING] = n_pending + 1
+    if n_pending + 1 == MAX_PENDING:
+        write_pending(inverse, pending, signs, scalars, counters)
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
-def change_row(  # type: ignore[no-untyped-def] # pragma: no cover
-    row, code, weight, inverse, waiting, signs, coefs, vectors, target_means, scalars, whole
+@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+def update(  # type: ignore[no-untyped-def] # pragma: no cover
+    row, code, weight, inverse, pending, signs, coefs, vectors, target_means, scalars, counters
 ):
-    """Add a row of positive weight, or take back one of negative weight."""
+    """Add a row of positive weight, or subtract one of negative weight."""
     anchor, mean = vectors[ANCHOR], vectors[MEAN]
-    pull, near, gain = vectors[PULL], vectors[NEAR], vectors[GAIN]
-    before = scalars[COUNT]
+    inverse_mean, deviation, gain = vectors[INVERSE_MEAN], vectors[DEVIATION], vectors[GAIN]
+    before = scalars[TOTAL_WEIGHT]
     after = before + weight
     if before == 0.0:
         if not is_finite(row, anchor):
-            return REFUSED
+            return NOT_FINITE
         for l in range(row.size):  # noqa: E741
-            anchor[l], mean[l], near[l] = row[l], 0.0, row[l]
-        times_inverse(inverse, waiting, signs, whole[FILLED], scalars[SCALE], near, pull)
+            anchor[l], mean[l], deviation[l] = row[l], 0.0, row[l]
+        times_inverse(inverse, pending, signs, counters[N_PENDING], scalars[SCALE], deviation, inverse_mean)
         for c in range(target_means.size):
             target_means[c] = 1.0 if c == code else -1.0
-        scalars[COUNT] = after
-        return DONE
+        scalars[TOTAL_WEIGHT] = after
+        return LEARNED
     if weight > 0:
         stretch, kappa, theta = 1.0, before * weight / after, weight / after
-    elif after > LEAST * before:
+    elif after > MIN_REMAINING * before:
         stretch, kappa, theta = before / after, after * weight / before, weight / before
     else:
-        return LOST
+        return INACCURATE
     size = place = 0.0
     for l in range(row.size):  # noqa: E741
-        near[l] = stretch * ((row[l] - anchor[l]) - mean[l])
-        size += near[l] * near[l]
+        deviation[l] = stretch * ((row[l] - anchor[l]) - mean[l])
+        size += deviation[l] * deviation[l]
         place += mean[l] * mean[l]
-    if not size < LARGEST:
-        return REFUSED
-    times_inverse(inverse, waiting, signs, whole[FILLED], scalars[SCALE], near, gain)
-    rest = 1.0 + kappa * dot(near, gain)
-    if not rest > LEAST or not rest < np.inf:
-        return LOST
-    share = kappa / rest
+    if not size < MAX_SQUARED_DISTANCE:
+        return NOT_FINITE
+    times_inverse(inverse, pending, signs, counters[N_PENDING], scalars[SCALE], deviation, gain)
+    rest = 1.0 + kappa * dot(deviation, gain)
+    if not rest > MIN_REMAINING or not rest < np.inf:
+        return INACCURATE
+    factor = kappa / rest
     for c in range(target_means.size):
         target = stretch * ((1.0 if c == code else -1.0) - target_means[c])
         line = coefs[c]
-        step = share * (target - dot(line, near))
+        step = factor * (target - dot(line, deviation))
         for l in range(line.size):  # noqa: E741
             line[l] += step * gain[l]
         target_means[c] += theta * target
-    step = theta / rest - share * dot(near, pull)
-    for l in range(near.size):  # noqa: E741
-        pull[l] += step * gain[l]
-        mean[l] += theta * near[l]
-    scalars[COUNT] = after
+    step = theta / rest - factor * dot(deviation, inverse_mean)
+    for l in range(deviation.size):  # noqa: E741
+        inverse_mean[l] += step * gain[l]
+        mean[l] += theta * deviation[l]
+    scalars[TOTAL_WEIGHT] = after
     rounding = EPSILON * stretch * (1.0 + np.sqrt(place / size)) if size > 0 else EPSILON
-    if rest < STEEP:
-        scalars[LOSS] = (scalars[LOSS] + rounding + EPSILON) / rest
+    if rest < AMPLIFYING_PIVOT:
+        scalars[ROUNDING] = (scalars[ROUNDING] + rounding + EPSILON) / rest
     else:
-        scalars[LOSS] += rounding + EPSILON * max(rest, 1.0 / rest)
-    change_inverse(share, inverse, waiting, signs, vectors, scalars, whole)
-    return DONE
+        scalars[ROUNDING] += rounding + EPSILON * max(rest, 1.0 / rest)
+    update_inverse(factor, inverse, pending, signs, vectors, scalars, counters)
+    return LEARNED
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
-def fade(forgetting, ridge, restored, inverse, waiting, signs, coefs, vectors, scalars, whole, width):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Let all rows fade by a factor, and with them the penalty, of which some coordinates are restored in turn."""
-    scalars[COUNT] *= forgetting
+@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+def decay(forgetting, ridge, restored, inverse, pending, signs, coefs, vectors, scalars, counters, width):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Multiply all weights and the ridge by ``forgetting``, and restore some coordinates of the ridge in turn."""
+    scalars[TOTAL_WEIGHT] *= forgetting
     scalars[SCALE] /= forgetting
-    pull, gain = vectors[PULL], vectors[GAIN]
+    inverse_mean, gain = vectors[INVERSE_MEAN], vectors[GAIN]
     for l in range(width):  # noqa: E741
-        pull[l] /= forgetting
+        inverse_mean[l] /= forgetting
         vectors[RIDGE, l] *= forgetting
     for _ in range(restored):
-        at = whole[CURSOR]
-        whole[CURSOR] = (at + 1) % width
-        lack = ridge - vectors[RIDGE, at]
+        at = counters[RIDGE_CURSOR]
+        counters[RIDGE_CURSOR] = (at + 1) % width
+        deficit = ridge - vectors[RIDGE, at]
         vectors[RIDGE, at] = ridge
-        # A line of the inverse: what a row of one entry would be multiplied to.
+        # Row ``at`` of the inverse.
         for l in range(gain.size):  # noqa: E741
             gain[l] = inverse[l, at] if l < at else inverse[at, l]
-        for b in range(whole[FILLED]):
-            share = signs[b] * waiting[b, at]
+        for b in range(counters[N_PENDING]):
+            factor = signs[b] * pending[b, at]
             for l in range(gain.size):  # noqa: E741
-                gain[l] -= share * waiting[b, l]
+                gain[l] -= factor * pending[b, l]
         for l in range(gain.size):  # noqa: E741
             gain[l] *= scalars[SCALE]
-        share = lack / (1.0 + lack * gain[at])
+        factor = deficit / (1.0 + deficit * gain[at])
         for c in range(coefs.shape[0]):
-            step = share * coefs[c, at]
+            step = factor * coefs[c, at]
             for l in range(gain.size):  # noqa: E741
                 coefs[c, l] -= step * gain[l]
-        step = share * pull[at]
+        step = factor * inverse_mean[at]
         for l in range(gain.size):  # noqa: E741
-            pull[l] -= step * gain[l]
-        change_inverse(share, inverse, waiting, signs, vectors, scalars, whole)
+            inverse_mean[l] -= step * gain[l]
+        update_inverse(factor, inverse, pending, signs, vectors, scalars, counters)
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
-def score_row(row, penalty, coefs, vectors, target_means, scalars, scores):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Scores of a row for all classes; ``penalty`` is that of the intercept, C or infinity."""
-    anchor, mean, pull = vectors[ANCHOR], vectors[MEAN], vectors[PULL]
-    width, count = row.size, scalars[COUNT]
+@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+def score_row(row, intercept_penalty, coefs, vectors, target_means, scalars, scores):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Scores of a row for all classes; ``intercept_penalty`` is C, or infinity for a free intercept."""
+    anchor, mean, inverse_mean = vectors[ANCHOR], vectors[MEAN], vectors[INVERSE_MEAN]
+    width, count = row.size, scalars[TOTAL_WEIGHT]
     along = square = 0.0
     for l in range(width):  # noqa: E741
-        along += ((row[l] - anchor[l]) - mean[l]) * pull[l]
-        square += (anchor[l] + mean[l]) * pull[l]
+        along += ((row[l] - anchor[l]) - mean[l]) * inverse_mean[l]
+        square += (anchor[l] + mean[l]) * inverse_mean[l]
     for c in range(scores.size):
         score = target_means[c]
         origin = 0.0
@@ -255,39 +249,64 @@ def score_row(row, penalty, coefs, vectors, target_means, scalars, scores):  # t
             score += ((row[l] - anchor[l]) - mean[l]) * coefs[c, l]
             origin += (anchor[l] + mean[l]) * coefs[c, l]
         if count > 0:
-            score += (target_means[c] - origin) / (penalty + square + 1.0 / count) * (along - 1.0 / count)
+            score += (target_means[c] - origin) / (intercept_penalty + square + 1.0 / count) * (along - 1.0 / count)
         scores[c] = score
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
-def best_class(row, penalty, coefs, vectors, target_means, rows, scalars, scores):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The class of the highest score among those that have rows; -1 if none has, -2 for what is no row of numbers."""
+@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+def best_class(row, intercept_penalty, coefs, vectors, target_means, class_rows, scalars, scores):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Class with the highest score among those with rows; -1 if there is none, -2 if the row is not finite."""
     if not is_finite(row, vectors[ANCHOR]):
         return -2
-    score_row(row, penalty, coefs, vectors, target_means, scalars, scores)
+    score_row(row, intercept_penalty, coefs, vectors, target_means, scalars, scores)
     best, highest = -1, -np.inf
     for c in range(scores.size):
-        if rows[c] > 0 and (best < 0 or scores[c] > highest):
+        if class_rows[c] > 0 and (best < 0 or scores[c] > highest):
             best, highest = c, scores[c]
     return best
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
+@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+def push(row, code, weight, ring, ring_codes, ring_weights, ring_state):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Append a row to the ring buffer; if it is full, replace the oldest."""
+    window = ring.shape[0]
+    at = (ring_state[OLDEST] + ring_state[N_HELD]) % window
+    if ring_state[N_HELD] == window:
+        ring_state[OLDEST] = (at + 1) % window
+    else:
+        ring_state[N_HELD] += 1
+    ring[at] = row
+    ring_codes[at] = code
+    ring_weights[at] = weight
+
+
+@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
 def learn_row(  # type: ignore[no-untyped-def] # pragma: no cover
-    row, code, weight, factors, inverse, waiting, signs, coefs, vectors, target_means, rows, scalars, whole
+    row,
+    code,
+    weight,
+    class_weights,
+    inverse,
+    pending,
+    signs,
+    coefs,
+    vectors,
+    target_means,
+    class_rows,
+    scalars,
+    counters,
 ):
-    """Learn one row, where nothing fades and nothing leaves a window: a call with few arguments is soon made."""
-    status = DONE if is_finite(row, vectors[ANCHOR]) else REFUSED
-    if status == DONE and weight * factors[code] > 0:
-        status = change_row(
-            row, code, weight * factors[code], inverse, waiting, signs, coefs, vectors, target_means, scalars, whole
-        )
-    if status != REFUSED:
-        rows[code] += 1
+    """Learn one row, without forgetting or a window: calls with few arguments are faster."""
+    status = LEARNED if is_finite(row, vectors[ANCHOR]) else NOT_FINITE
+    if status == LEARNED and weight * class_weights[code] > 0:
+        full = weight * class_weights[code]
+        status = update(row, code, full, inverse, pending, signs, coefs, vectors, target_means, scalars, counters)
+    if status != NOT_FINITE:
+        class_rows[code] += 1
     return status
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FAST, cache=True)
+@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
 def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
     block,
     codes,
@@ -295,17 +314,17 @@ def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
     forgetting,
     ridge,
     restored,
-    penalty,
-    factors,
+    intercept_penalty,
+    class_weights,
     inverse,
-    waiting,
+    pending,
     signs,
     coefs,
     vectors,
     target_means,
-    rows,
+    class_rows,
     scalars,
-    whole,
+    counters,
     ring,
     ring_codes,
     ring_weights,
@@ -313,57 +332,38 @@ def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
     scores,
     predicted,
 ):
-    """Learn rows one after another; each may be predicted before it is learned. Returns how many, and what ended it."""
+    """Learn rows one by one, each optionally predicted before. Returns how many were learned, and the last status."""
     window, width = ring.shape[0], block.shape[1]
     faded = forgetting**window
     for i in range(block.shape[0]):
         row, code = block[i], codes[i]
         if forgetting != 1.0 and not is_finite(row, vectors[ANCHOR]):
-            return i, REFUSED  # before anything fades for it
+            return i, NOT_FINITE  # before it makes other rows decay
         if predicted.size > 0:
-            predicted[i] = best_class(row, penalty, coefs, vectors, target_means, rows, scalars, scores)
+            predicted[i] = best_class(row, intercept_penalty, coefs, vectors, target_means, class_rows, scalars, scores)
         if code < 0:
             continue
         weight = weights[i] if weights.size > 0 else 1.0
         if forgetting != 1.0:
-            fade(forgetting, ridge, restored, inverse, waiting, signs, coefs, vectors, scalars, whole, width)
-        status = DONE
-        if weight * factors[code] > 0:
-            status = change_row(
-                row,
-                code,
-                weight * factors[code],
-                inverse,
-                waiting,
-                signs,
-                coefs,
-                vectors,
-                target_means,
-                scalars,
-                whole,
-            )
+            decay(forgetting, ridge, restored, inverse, pending, signs, coefs, vectors, scalars, counters, width)
+        status, full = LEARNED, weight * class_weights[code]
+        if full > 0:
+            status = update(row, code, full, inverse, pending, signs, coefs, vectors, target_means, scalars, counters)
         elif not is_finite(row, vectors[ANCHOR]):
-            status = REFUSED
-        if status == REFUSED:
+            status = NOT_FINITE
+        if status == NOT_FINITE:
             return i, status
-        rows[code] += 1
+        class_rows[code] += 1
         if window > 0:
-            at = (ring_state[OLDEST] + ring_state[HELD]) % window
-            if ring_state[HELD] == window:
-                old, gone = ring_codes[at], ring_weights[at] * faded * factors[ring_codes[at]]
-                if gone > 0 and status == DONE:
-                    status = change_row(
-                        ring[at], old, -gone, inverse, waiting, signs, coefs, vectors, target_means, scalars, whole
+            at = (ring_state[OLDEST] + ring_state[N_HELD]) % window
+            if ring_state[N_HELD] == window:
+                old, gone = ring_codes[at], ring_weights[at] * faded * class_weights[ring_codes[at]]
+                if gone > 0 and status == LEARNED:
+                    status = update(
+                        ring[at], old, -gone, inverse, pending, signs, coefs, vectors, target_means, scalars, counters
                     )
-                    if status == REFUSED:
-                        status = LOST
-                rows[old] -= 1
-                ring_state[OLDEST] = (at + 1) % window
-            else:
-                ring_state[HELD] += 1
-            ring[at] = row
-            ring_codes[at] = code
-            ring_weights[at] = weight
-        if status == LOST:
-            return i + 1, status
-    return block.shape[0], DONE
+                class_rows[old] -= 1
+            push(row, code, weight, ring, ring_codes, ring_weights, ring_state)
+        if status != LEARNED:
+            return i + 1, INACCURATE
+    return block.shape[0], LEARNED

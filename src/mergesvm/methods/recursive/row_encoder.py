@@ -1,4 +1,4 @@
-"""How rows come in to a live model: as features, with the places of their classes, and what each weighs."""
+"""Conversion of input rows into features, class codes and weights."""
 
 from __future__ import annotations
 
@@ -15,66 +15,69 @@ from mergesvm.data.rows.base import spans
 from mergesvm.errors import DataError, SignatureError
 from mergesvm.features.mapped import MappedRows
 from mergesvm.knowledge.signature import Signature
-from mergesvm.methods.recursive.reference_sums import Part
+from mergesvm.methods.recursive.encoded_rows import EncodedRows
 
 BLOCK_BYTES = 2**24
-"""Rows are mapped so many bytes at a time."""
+"""Memory of the rows that are mapped at a time."""
 
-LARGEST = 1e100
-"""Larger values, or weights, cannot be squared, multiplied and summed."""
+MAX_VALUE = 1e100
+"""Larger values or weights would overflow when they are squared, multiplied and summed."""
 
 
 class RowEncoder:
-    """The classes in the order in which they came, and rows of all kinds as parts of features.
+    """Numbers the classes in order of appearance, and converts rows of any kind into :class:`EncodedRows`.
 
     Parameters
     ----------
     signature : Signature
     class_weight : mapping of class to weight, or None
-        A class that is not in it weighs 1.
+        Classes that are not in it have weight 1.
 
     Attributes
     ----------
     labels : list
-        The place of a class here is the code of its rows.
+        The classes; the index of a class is its code.
+    codes : dict
+        The code of each class.
+    row_factors : list of float
+        Class weights that are part of the weights of rows: those of knowledge without sums per class.
     kind : str or None
-        Of the labels.
+        Kind of the labels.
 
     Examples
     --------
     >>> from mergesvm.features.maps.identity import Identity
-    >>> intake = RowEncoder(Signature(Identity(), 1), {"b": 2.0})
-    >>> [intake.add(label) for label in ("b", "a")], intake.places
+    >>> encoder = RowEncoder(Signature(Identity(), 1), {"b": 2.0})
+    >>> [encoder.add(label) for label in ("b", "a")], encoder.codes
     ([2.0, 1.0], {'b': 0, 'a': 1})
-    >>> [part.codes.tolist() for part, _ in intake.parts(Batch.of([[1.0], [2.0]], ["a", "b"]))]
+    >>> [part.codes.tolist() for part, _ in encoder.parts(Batch.of([[1.0], [2.0]], ["a", "b"]))]
     [[1, 0]]
     """
 
     def __init__(self, signature: Signature, class_weight: Mapping[Label, float] | None) -> None:
         self.labels: list[Label] = []
-        self.places: dict[Label, int] = {}
+        self.codes: dict[Label, int] = {}
         self.kind = signature.labels
         self._signature, self._class_weight = signature, class_weight or {}
-        # In the pooled form class weights are part of the weights of rows.
-        self.fixed: list[float] = []
+        self.row_factors: list[float] = []
         self._types: set[type] = set()
         self._shape, self._mapped = (signature.inputs,), signature.mapped
-        self._pick = itemgetter(*signature.names) if signature.names else None  # nothing in Python is quicker
+        self._pick = itemgetter(*signature.names) if signature.names else None  # the fastest way in Python
 
-    def place(self, label: Any) -> int | None:
-        """The place of a class, None if it is new; an error for a label of another kind."""
+    def code(self, label: Any) -> int | None:
+        """The code of a class, None if it is new; raises an error for a label of another kind."""
         if type(label) not in self._types:
             self._check_kind(label_kind(label))
             self._types.add(type(label))
-        return self.places.get(label)
+        return self.codes.get(label)
 
     def add(self, label: Label) -> float:
-        """Give a new class a place; returns its weight, where that is not part of the weights of its rows."""
+        """Give a new class a code; returns its class weight, or 1 if that is part of the weights of its rows."""
         self.kind = label_kind(label)
-        self.places[label] = len(self.labels)
+        self.codes[label] = len(self.labels)
         self.labels.append(label)
         weight = float(self._class_weight.get(label, 1.0))
-        self.fixed.append(1.0 if self._signature.per_class else weight)
+        self.row_factors.append(1.0 if self._signature.per_class else weight)
         return weight if self._signature.per_class else 1.0
 
     def _check_kind(self, kind: str | None) -> None:
@@ -82,10 +85,10 @@ class RowEncoder:
             raise SignatureError(f"Cannot learn rows of {kind} labels after rows of {self.kind} labels.")
 
     def check(self, batch: Batch) -> None:
-        """Raise an error if rows cannot be learned."""
+        """Raise an error if the rows cannot be learned."""
         self._check_kind(batch.labels.kind)
         batch.rows.check_finite()
-        if batch.weights is not None and not batch.weights.max(initial=0.0) < LARGEST:
+        if batch.weights is not None and not batch.weights.max(initial=0.0) < MAX_VALUE:
             raise DataError(
                 f"sample_weight is too large to be summed: {batch.weights.max():g}. Scale the weights down."
             )
@@ -93,29 +96,29 @@ class RowEncoder:
             self._signature.features.check_rows(batch.rows, self._signature.names)
 
     def codes_and_weights(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The places of the classes of all rows, and what they weigh; 0 for those that do not count."""
-        places = [self.places[label] for label in batch.labels.classes]
-        codes = np.array([*places, -1], dtype=np.int64)[batch.labels.codes]
-        weights = np.array([*self.fixed, 0.0])[codes]
+        """Codes and weights of all rows; the weight is 0 for rows that are skipped."""
+        class_codes = [self.codes[label] for label in batch.labels.classes]
+        codes = np.array([*class_codes, -1], dtype=np.int64)[batch.labels.codes]
+        weights = np.array([*self.row_factors, 0.0])[codes]
         return codes, weights if batch.weights is None else weights * batch.weights
 
-    def parts(self, batch: Batch) -> Iterator[tuple[Part, NDArray[np.intp]]]:
-        """The rows of a batch that count, some at a time, and their numbers in it. All classes have a place."""
+    def parts(self, batch: Batch) -> Iterator[tuple[EncodedRows, NDArray[np.intp]]]:
+        """Iterate over the rows that have weight, with their indices in the batch. All classes must have a code."""
         codes, weights = self.codes_and_weights(batch)
         features = self._signature.features
         rows = MappedRows(batch.rows, features) if self._signature.mapped else batch.rows
         for start, stop in spans(rows.n_rows, max(256, BLOCK_BYTES // (8 * max(rows.width, batch.rows.width)))):
             block = rows.block(start, stop)
             block = np.ascontiguousarray(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64)
-            if not max(block.max(), -block.min()) < LARGEST:
+            if not max(block.max(), -block.min()) < MAX_VALUE:
                 raise DataError("Input X has values too large to be squared and summed. Rescale the columns.")
             counted = np.flatnonzero(weights[start:stop] > 0)
             if len(counted) < stop - start:
                 block = block[counted]
-            yield Part(block, codes[start + counted], weights[start + counted]), start + counted
+            yield EncodedRows(block, codes[start + counted], weights[start + counted]), start + counted
 
-    def take_one(self, row: Any, out: NDArray[np.float64]) -> None:
-        """Features of one row: a sequence of numbers, or a mapping of names to numbers."""
+    def encode_one(self, row: Any, out: NDArray[np.float64]) -> None:
+        """Write the features of one row, a sequence of numbers or a mapping of names to numbers, into ``out``."""
         if type(row) is dict or isinstance(row, Mapping):
             row = self._in_order(row)
         numbers = np.asarray(row)
@@ -131,7 +134,7 @@ class RowEncoder:
     def _in_order(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
         names = self._signature.names
         if self._pick is None or names is None:
-            raise DataError("A row with names came after rows without. Give all rows in one manner.")
+            raise DataError("The row has feature names, but earlier rows did not. Give all rows in the same form.")
         try:
             values = self._pick(row)
         except KeyError as error:
@@ -139,7 +142,7 @@ class RowEncoder:
         if len(row) > len(names):
             extra = next(name for name in row if name not in names)
             raise DataError(
-                f"The row has feature {extra!r}, which rows before had not. All rows need the same features."
+                f"The row has feature {extra!r}, which earlier rows did not have. All rows need the same features."
             )
         return values if len(names) > 1 else (values,)
 
@@ -147,4 +150,4 @@ class RowEncoder:
 def _not_a_row(row: Any, numbers: NDArray[Any], inputs: int) -> str:
     if numbers.ndim == 1 and numbers.dtype.kind in "biuf" and len(numbers) != inputs:
         return f"The row has {len(numbers)} features, but {inputs} are expected."
-    return f"A row has to be numbers, one for each of {inputs} features, not {row!r:.200}."
+    return f"A row must be a sequence of {inputs} numbers. Got {row!r:.200}."

@@ -1,4 +1,4 @@
-"""The rows in a sliding window: the last so many, in a ring."""
+"""A sliding window: the most recent rows, in a ring buffer."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-WindowRow = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]
-"""Rows, the places of their classes, and their weights."""
+from mergesvm.errors import SubtractionError
+from mergesvm.methods.recursive.encoded_rows import EncodedRows
+from mergesvm.methods.recursive.state_layout import N_HELD, OLDEST
+from mergesvm.methods.recursive.writable import WritableArrays
 
-OLDEST, COUNT = range(2)
-"""The places of ``state``."""
 
-
-class Window:
-    """Rows in a ring: when it is full, the oldest makes room for the next.
+class Window(WritableArrays):
+    """A ring buffer of rows: when it is full, the next row replaces the oldest.
 
     Parameters
     ----------
-    size, width : int
-        How many rows it holds at most, and of how many features; a size of 0 is no window.
+    size : int
+        Maximum number of rows; 0 for no window.
+    width : int
+        Number of features.
 
     Examples
     --------
     >>> window = Window(2, 1)
-    >>> window.push(np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 0]), np.ones(3))
-    >>> window.held()[0].ravel()
+    >>> window.push(EncodedRows(np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 0]), np.ones(3)))
+    >>> window.held().rows.ravel()
     array([2., 3.])
     """
 
@@ -37,26 +38,57 @@ class Window:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({name: value.copy() for name, value in state.items()})
-
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """The ring as the compiled loop takes it."""
+        """The buffer as the compiled loop takes it."""
         return self.rows, self.codes, self.weights, self.state
 
-    def held(self) -> WindowRow:
-        """The rows, the oldest first, with the weights with which they came."""
-        order = (int(self.state[OLDEST]) + np.arange(int(self.state[COUNT]))) % max(1, len(self))
-        return self.rows[order], self.codes[order], self.weights[order]
+    def held(self) -> EncodedRows:
+        """The rows, oldest first, with their original weights."""
+        order = (int(self.state[OLDEST]) + np.arange(int(self.state[N_HELD]))) % max(1, len(self))
+        return EncodedRows(self.rows[order], self.codes[order], self.weights[order])
 
-    def push(self, rows: NDArray[np.float64], codes: NDArray[np.int64], weights: NDArray[np.float64]) -> None:
-        """Put rows in."""
-        both = (np.concatenate(pair)[-len(self) :] for pair in zip(self.held(), (rows, codes, weights), strict=True))
-        self.put(*both)
+    def push(self, new: EncodedRows) -> None:
+        """Append rows; the oldest leave."""
+        self.replace(EncodedRows(*(np.concatenate(pair)[-len(self) :] for pair in zip(self.held(), new, strict=True))))
 
-    def put(self, rows: NDArray[np.float64], codes: NDArray[np.int64], weights: NDArray[np.float64]) -> None:
-        """Let these be the rows in the window."""
-        number = len(rows)
-        self.rows[:number], self.codes[:number], self.weights[:number] = rows, codes, weights
-        self.state[OLDEST], self.state[COUNT] = 0, number
+    def replace(self, held: EncodedRows) -> None:
+        """Hold these rows, oldest first, instead of the present ones."""
+        number = len(held.rows)
+        self.rows[:number], self.codes[:number], self.weights[:number] = held
+        self.state[OLDEST], self.state[N_HELD] = 0, number
+
+
+class WindowRemoval:
+    """Finds rows in a window and removes them all at once.
+
+    Parameters
+    ----------
+    window : Window
+    tolerance : float
+        Largest difference, relative to the largest value of a row, at which two rows are the same.
+    """
+
+    def __init__(self, window: Window, tolerance: float) -> None:
+        self._window, self._tolerance = window, tolerance
+        self._held = window.held()
+        self._kept = np.ones(len(self._held.rows), dtype=bool)
+
+    def mark(self, part: EncodedRows, numbers: NDArray[np.intp], labels: list[Any]) -> None:
+        """Mark rows for removal; ``numbers`` are their places in the input, for the error if one is not found."""
+        rows, codes, weights = self._held
+        for row, code, weight, number in zip(*part, numbers, strict=True):
+            distance = np.abs(rows - row).max(axis=1, initial=0.0)
+            near = distance <= self._tolerance * np.abs(row).max()
+            found = np.flatnonzero(self._kept & (codes == code) & (weights == weight) & near)
+            if not len(found):
+                raise SubtractionError(
+                    f"Row {number}, of class {labels[code]!r} and weight {weight:g}, is not among the {len(rows):,} "
+                    f"rows in the window. Nothing was removed."
+                )
+            self._kept[found[distance[found].argmin()]] = False
+
+    def apply(self) -> None:
+        """Remove the marked rows."""
+        rows, codes, weights = self._held
+        self._window.replace(EncodedRows(rows[self._kept], codes[self._kept], weights[self._kept]))

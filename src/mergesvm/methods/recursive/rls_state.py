@@ -1,0 +1,153 @@
+"""The arrays of recursive least squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mergesvm.methods.recursive.normal_equations import FreshSolution, Vector
+from mergesvm.methods.recursive.state_layout import (
+    ANCHOR,
+    INVERSE_MEAN,
+    LANES,
+    MAX_PENDING,
+    MEAN,
+    N_PENDING,
+    RIDGE,
+    RIDGE_CURSOR,
+    ROUNDING,
+    SCALE,
+    TOTAL_WEIGHT,
+)
+from mergesvm.methods.recursive.writable import WritableArrays
+
+
+class RLSState(WritableArrays):
+    """The inverse, the coefficients and the means, which compiled functions update in place.
+
+    Parameters
+    ----------
+    width : int
+        Number of features. Arrays are padded to a multiple of ``LANES``.
+    ridge : float
+        The penalty on each coefficient.
+
+    Attributes
+    ----------
+    inverse : array of shape (padded, padded)
+        The upper triangle of P, with full squares of ``LANES`` along the diagonal, without the pending updates.
+    pending, signs : arrays of shape (MAX_PENDING, padded) and (MAX_PENDING,)
+        Rank-one updates not yet written into the inverse.
+    coefs : array of shape (classes, padded)
+        W, without the penalty on the intercept.
+    target_means, class_weights : arrays of shape (classes,)
+    class_rows : array of int, shape (classes,)
+    vectors, scalars, counters : arrays
+        See :mod:`mergesvm.methods.recursive.state_layout`.
+    """
+
+    def __init__(self, width: int, ridge: float) -> None:
+        self.width = width
+        self.coefs = np.zeros((0, -(-width // LANES) * LANES))
+        self.target_means, self.class_weights = np.zeros(0), np.zeros(0)
+        self.class_rows = np.zeros(0, dtype=np.int64)
+        self.counters = np.zeros(RIDGE_CURSOR + 1, dtype=np.int64)
+        self.vectors = np.zeros((RIDGE + 1, self.coefs.shape[1]))
+        self.vectors[RIDGE], self.vectors[RIDGE, :width] = np.inf, ridge
+        self.reset()
+
+    def reset(self) -> None:
+        """Return to the state before the first row; classes and penalty stay."""
+        self.inverse = np.diag(1 / self.vectors[RIDGE])
+        self.pending, self.signs = np.zeros((MAX_PENDING, self.coefs.shape[1])), np.ones(MAX_PENDING)
+        self.scalars = np.zeros(ROUNDING + 1)
+        self.scalars[SCALE] = 1.0
+        self.counters[N_PENDING] = 0
+        self.coefs[:], self.vectors[:RIDGE] = 0.0, 0.0
+        self.target_means[:] = -1.0
+
+    def add_class(self, class_weight: float) -> None:
+        """Add a class without rows: its target has been -1 so far."""
+        self.coefs = np.vstack([self.coefs, np.zeros((1, self.coefs.shape[1]))])
+        self.target_means = np.append(self.target_means, -1.0)
+        self.class_weights = np.append(self.class_weights, class_weight)
+        self.class_rows = np.append(self.class_rows, 0)
+
+    def load(self, fresh: FreshSolution) -> None:
+        """Take coefficients and means from a fresh solution; the inverse stays as it is."""
+        self.scalars[:], self.counters[N_PENDING] = 0.0, 0
+        self.scalars[SCALE], self.scalars[TOTAL_WEIGHT] = 1.0, fresh.total_weight
+        self.coefs[:, : self.width] = fresh.coefs
+        for line, value in ((ANCHOR, fresh.anchor), (MEAN, fresh.mean), (INVERSE_MEAN, fresh.inverse_mean)):
+            self.vectors[line, : self.width] = value
+        self.target_means[:] = fresh.target_means
+
+    def load_inverse(self, inverse: Vector) -> None:
+        """Take the upper triangle of the inverse."""
+        self.inverse[: self.width, : self.width] = inverse
+        self.fill_diagonal_squares()
+
+    @property
+    def ridge(self) -> Vector:
+        """The penalty on each coefficient, (width,)."""
+        return self.vectors[RIDGE, : self.width]
+
+    @property
+    def mean(self) -> Vector:
+        """The weighted mean of the rows, (width,)."""
+        mean: Vector = self.vectors[ANCHOR, : self.width] + self.vectors[MEAN, : self.width]
+        return mean
+
+    def arrays(self) -> tuple[Any, ...]:
+        """The arrays, in the order in which compiled functions take them."""
+        return (
+            self.class_weights,
+            self.inverse,
+            self.pending,
+            self.signs,
+            self.coefs,
+            self.vectors,
+            self.target_means,
+            self.class_rows,
+            self.scalars,
+            self.counters,
+        )
+
+    def write_pending(self) -> None:
+        """Write the pending updates into the upper triangle, as the compiled function does."""
+        lines = self.pending[: int(self.counters[N_PENDING])]
+        if len(lines):
+            self.inverse -= (lines * self.signs[: len(lines), None]).T @ lines
+        self.inverse *= self.scalars[SCALE]
+        self.scalars[SCALE], self.counters[N_PENDING] = 1.0, 0
+
+    def fill_diagonal_squares(self) -> None:
+        """Mirror the upper triangle within the squares along the diagonal."""
+        first = np.arange(0, len(self.inverse), LANES)
+        for line in range(LANES):
+            for column in range(line):
+                self.inverse[first + line, first + column] = self.inverse[first + column, first + line]
+
+    def decay_ridge(self, n_rows: int, forgetting: float, restored: int, ridge: float) -> None:
+        """Apply exponential forgetting to the penalty, of which ``restored`` coordinates per row are reset."""
+        # Steps before the last full turn have no effect.
+        skipped = max(0, n_rows - -(-self.width // restored))
+        self.counters[RIDGE_CURSOR] = (int(self.counters[RIDGE_CURSOR]) + skipped * restored) % self.width
+        for _ in range(n_rows - skipped):
+            self.ridge[:] *= forgetting
+            at = (int(self.counters[RIDGE_CURSOR]) + np.arange(restored)) % self.width
+            self.ridge[at] = ridge
+            self.counters[RIDGE_CURSOR] = (self.counters[RIDGE_CURSOR] + restored) % self.width
+
+    def coefficients(self, intercept_penalty: float) -> tuple[Vector, Vector]:
+        """Coefficients, (classes, width), and scores at the mean, (classes,); an infinite penalty leaves it out."""
+        inverse_mean = self.vectors[INVERSE_MEAN, : self.width]
+        coefs, offsets = self.coefs[:, : self.width].copy(), self.target_means.copy()
+        total = float(self.scalars[TOTAL_WEIGHT])
+        if total > 0 and np.isfinite(intercept_penalty):
+            mean = self.mean
+            correction = (offsets - coefs @ mean) / (intercept_penalty + mean @ inverse_mean + 1 / total)
+            coefs += correction[:, None] * inverse_mean
+            offsets -= correction / total
+        return coefs, offsets

@@ -1,0 +1,67 @@
+"""The current model of a live model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.data.labels import Label
+from mergesvm.errors import KnowledgeError
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.methods.recursive.options import RecursiveOptions
+from mergesvm.methods.recursive.rls import RecursiveLeastSquares
+from mergesvm.models.base import Domain
+from mergesvm.models.linear import LinearModel
+from mergesvm.models.score_moments import ClassMoments, SideMoments, class_moments, side_moments
+from mergesvm.models.solution import Solution
+from mergesvm.multiclass.class_weights import known_weights
+from mergesvm.multiclass.decomposition import one_vs_rest
+
+
+def current_model(
+    rls: RecursiveLeastSquares,
+    reference: Knowledge,
+    classes: list[tuple[Label, int]],
+    options: RecursiveOptions,
+    knowledge: Callable[[], Knowledge] | None,
+) -> LinearModel:
+    """Build the model of the current coefficients.
+
+    Parameters
+    ----------
+    rls : RecursiveLeastSquares
+    reference : Knowledge
+        Gives signature and provenance.
+    classes : list of (label, code)
+        The classes with rows, sorted by label.
+    options : RecursiveOptions
+    knowledge : callable, optional
+        Computes the knowledge of all rows, which probabilities need; None for a model without probabilities.
+    """
+    if not classes or not rls.total_weight > 0:
+        raise KnowledgeError(
+            "There is nothing to predict from: no rows, or only rows of weight zero. Learn some first."
+        )
+    labels, codes = tuple(label for label, _ in classes), [code for _, code in classes]
+    coefs, offsets, mean = rls.coefficients()
+    problems = codes if len(codes) > 2 else codes[-1:]  # two classes are one binary problem
+    solution = Solution(coefs[problems], offsets[problems], ("recursive",) * len(problems))
+    terms = {
+        "C": float(options.C),
+        "class_weight": known_weights(options.class_weight, labels) or None,
+        "multiclass": "ovr",
+        "standardize": False,
+        "penalize_intercept": options.penalize_intercept,
+    }
+    domain = Domain(labels, mean, reference.signature, rls.class_rows[codes], reference.provenance, terms)
+    return LinearModel(domain, solution, None if knowledge is None else _moments(knowledge(), solution, mean))
+
+
+def _moments(knowledge: Knowledge, solution: Solution, mean: NDArray[np.float64]) -> SideMoments | ClassMoments:
+    solution = replace(solution, offsets=solution.offsets + solution.coefs @ (knowledge.anchor - mean))
+    if len(knowledge.labels) > 2:
+        return class_moments(knowledge, solution)
+    return side_moments(knowledge, one_vs_rest(knowledge), solution)
