@@ -10,7 +10,7 @@ from mergesvm.analysis.pieces.two_samples import holm
 from mergesvm.errors import FormError, KnowledgeError, ParameterError, SignatureError
 
 
-def dealt(seed=0, n=400, d=3, pieces=4, classes=2):
+def random_pieces(seed=0, n=400, d=3, pieces=4, classes=2):
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(n, d)) @ generator.normal(size=(d, d)) + 5.0
     return X, generator.integers(0, classes, n), generator.integers(0, pieces, n)
@@ -52,7 +52,7 @@ def box(one, other):
 @pytest.mark.parametrize("against", ["others", "reference"])
 @pytest.mark.parametrize("d", [1, 3, 8])
 def test_means_and_covariances_are_compared_as_in_the_textbook(d, against):
-    X, y, piece = dealt(d=d, n=600)
+    X, y, piece = random_pieces(d=d, n=600)
     pieces = learned(X, y, piece)
     found = drift(pieces) if against == "others" else drift(pieces[:3], pieces[3])
     for p in range(3):
@@ -65,10 +65,10 @@ def test_means_and_covariances_are_compared_as_in_the_textbook(d, against):
             if d > 1:
                 M, p_value, divergence, by_chi2 = box(own, rest)
                 np.testing.assert_allclose(found.statistics[p, c], M, rtol=1e-8)
-                np.testing.assert_allclose(found.spread_p_values[p, c], p_value, rtol=1e-7)
-                np.testing.assert_allclose(found.spreads[p, c], divergence, rtol=1e-8)
+                np.testing.assert_allclose(found.covariance_p_values[p, c], p_value, rtol=1e-7)
+                np.testing.assert_allclose(found.covariance_distances[p, c], divergence, rtol=1e-8)
                 assert abs(p_value - by_chi2) < 0.01
-            assert found.ranks[p, c] == found.spread_ranks[p, c] == d
+            assert found.ranks[p, c] == found.covariance_ranks[p, c] == d
             n, m = len(own), len(rest)
             within = ((n - 1) * own.var(axis=0, ddof=1) + (m - 1) * rest.var(axis=0, ddof=1)) / (n + m - 2)
             shifts = (own.mean(axis=0) - rest.mean(axis=0)) / np.sqrt(within)
@@ -77,58 +77,60 @@ def test_means_and_covariances_are_compared_as_in_the_textbook(d, against):
     assert all(reason == "" for row in found.reasons for reason in row)
 
 
-def test_shares_of_classes_are_compared_as_scipy_does():
-    X, y, piece = dealt(classes=4)
+def test_class_proportions_are_compared_as_scipy_does():
+    X, y, piece = random_pieces(classes=4)
     y[(piece == 1) & (np.arange(len(y)) % 2 == 0)] = 0
     found = drift(learned(X, y, piece))
     for p in range(4):
         table = np.array([np.bincount(y[piece == p], minlength=4), np.bincount(y[piece != p], minlength=4)])
         wanted = stats.chi2_contingency(table, correction=False).pvalue
-        np.testing.assert_allclose(found.share_p_values[p], wanted, rtol=1e-8)
-        shares = table / table.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(found.share_distances[p], np.abs(shares[0] - shares[1]).sum() / 2, rtol=1e-10)
-    assert found.shares_drifted.tolist() == [False, True, False, False]
+        np.testing.assert_allclose(found.proportion_p_values[p], wanted, rtol=1e-8)
+        proportions = table / table.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(
+            found.proportion_distances[p], np.abs(proportions[0] - proportions[1]).sum() / 2, rtol=1e-10
+        )
+    assert found.proportions_drifted.tolist() == [False, True, False, False]
     assert found.drifted[1]
 
 
-def test_without_drift_as_many_tests_fail_as_the_level_says():
+def test_without_drift_the_false_positive_rate_is_the_level():
     generator = np.random.default_rng(5)
     pieces = [ms.learn(generator.normal(size=(60, 5)), np.tile([0, 1], 30)) for _ in range(400)]
     found = drift(pieces)
-    for values in (found.mean_p_values, found.spread_p_values):
+    for values in (found.mean_p_values, found.covariance_p_values):
         assert stats.binomtest(int((values < 0.05).sum()), values.size, 0.05).pvalue > 1e-3
         assert stats.kstest(values.ravel(), "uniform").pvalue > 1e-3
     # Corrected for their number, the chance that any of them fails is at most the level.
-    assert found.means_drifted.sum() + found.spreads_drifted.sum() + found.shares_drifted.sum() <= 1
+    assert found.means_drifted.sum() + found.covariances_drifted.sum() + found.proportions_drifted.sum() <= 1
 
 
-def test_a_piece_that_moved_and_one_that_spread_are_found():
-    X, y, piece = dealt(n=4000, d=5, pieces=20)
+def test_a_shifted_piece_and_a_wider_piece_are_found():
+    X, y, piece = random_pieces(n=4000, d=5, pieces=20)
     X[:, 2] += np.where((piece == 3) & (y == 1), 2.0 * X[:, 2].std(), 0.0)
     X[(piece == 8) & (y == 0)] = 5.0 + 2 * (X[(piece == 8) & (y == 0)] - 5.0)
     found = drift(learned(X, y, piece))
     assert np.argwhere(found.means_drifted).tolist() == [[3, 1]]
-    assert [8, 0] in np.argwhere(found.spreads_drifted).tolist()
+    assert [8, 0] in np.argwhere(found.covariances_drifted).tolist()
     assert np.flatnonzero(found.drifted).tolist() == [3]
     first = found.table()[0]
     assert (first["piece"], first["class"], first["feature"]) == ("piece 3", 1, "2")
     assert first["drifted"]
-    assert not first["spread_drifted"]
+    assert not first["covariance_drifted"]
     assert first["shift"] == found.shifts[3, 1, 2]
 
 
 def test_only_directions_that_vary_are_compared():
-    X, y, piece = dealt(d=3)
+    X, y, piece = random_pieces(d=3)
     wide = np.column_stack([X, np.full(len(X), 4.0), X[:, 0] - 3 * X[:, 1], X[:, 2] * 1e-6 + 1.0])
     found, plain = drift(learned(wide, y, piece)), drift(learned(X, y, piece))
     assert (found.ranks == 3).all()
     np.testing.assert_allclose(found.distances, plain.distances, rtol=1e-6)
-    np.testing.assert_allclose(found.spread_p_values, plain.spread_p_values, rtol=1e-5)
+    np.testing.assert_allclose(found.covariance_p_values, plain.covariance_p_values, rtol=1e-5)
     assert (found.shifts[:, :, 3] == 0).all()
 
 
-def test_a_move_along_a_direction_in_which_nothing_varies_is_certain():
-    X, y, piece = dealt(d=2)
+def test_a_shift_along_a_constant_direction_is_certain():
+    X, y, piece = random_pieces(d=2)
     X = np.column_stack([X, np.where(piece == 2, 1.0, 0.0)])
     found = drift(learned(X, y, piece))
     assert np.isinf(found.distances[2]).all()
@@ -140,15 +142,15 @@ def test_a_move_along_a_direction_in_which_nothing_varies_is_certain():
 
 
 def test_directions_in_which_one_side_does_not_vary_are_left_out_of_covariances():
-    X, y, piece = dealt(n=800, d=2)
+    X, y, piece = random_pieces(n=800, d=2)
     rare = np.where((piece == 1) & (np.arange(len(X)) % 9 == 0), 1.0, 0.0)
     found = drift(learned(np.column_stack([X, rare]), y, piece))
     assert (found.ranks == 3).all()
-    assert (found.spread_ranks[1] == 2).all()
-    assert np.isfinite(found.spread_p_values).all()
+    assert (found.covariance_ranks[1] == 2).all()
+    assert np.isfinite(found.covariance_p_values).all()
 
 
-def test_what_cannot_be_tested_says_why():
+def test_missing_tests_have_a_reason():
     generator = np.random.default_rng(0)
     X, y = generator.normal(size=(40, 6)), np.repeat(["few", "many"], [7, 33])
     pieces = [ms.learn(X[at::2], y[at::2]) for at in range(2)]
@@ -169,22 +171,30 @@ def test_what_cannot_be_tested_says_why():
     assert same.reasons[0][0] == "no feature varies within this class"
     assert not same.drifted.any()
     empty = drift([*pieces, ms.Knowledge.zero(pieces[0].signature)])
-    assert np.isnan(empty.share_p_values[-1])
+    assert np.isnan(empty.proportion_p_values[-1])
 
 
-def test_weights_of_one_size_change_nothing():
-    X, y, piece = dealt()
+def test_equal_weights_change_nothing():
+    X, y, piece = random_pieces()
     plain = drift(learned(X, y, piece))
     heavy = drift([ms.learn(X[piece == p], y[piece == p], np.full((piece == p).sum(), 2.5)) for p in range(4)])
-    for name in ("distances", "mean_p_values", "spreads", "statistics", "spread_p_values", "shifts", "share_p_values"):
+    for name in (
+        "distances",
+        "mean_p_values",
+        "covariance_distances",
+        "statistics",
+        "covariance_p_values",
+        "shifts",
+        "proportion_p_values",
+    ):
         np.testing.assert_allclose(getattr(heavy, name), getattr(plain, name), rtol=1e-7)
 
 
-def test_features_far_from_the_origin_keep_their_digits():
-    X, y, piece = dealt()
+def test_features_far_from_the_origin_keep_their_precision():
+    X, y, piece = random_pieces()
     near, far = drift(learned(X, y, piece)), drift(learned(X + 2.0**20, y, piece))
     np.testing.assert_allclose(far.distances, near.distances, rtol=1e-6)
-    np.testing.assert_allclose(far.spreads, near.spreads, rtol=1e-6)
+    np.testing.assert_allclose(far.covariance_distances, near.covariance_distances, rtol=1e-6)
 
 
 def test_p_values_are_corrected_for_their_number():
@@ -193,8 +203,8 @@ def test_p_values_are_corrected_for_their_number():
     assert np.isnan(holm(np.array([np.nan]))).all()
 
 
-def test_what_cannot_be_compared_is_refused():
-    X, y, piece = dealt()
+def test_invalid_pieces_raise_errors():
+    X, y, piece = random_pieces()
     pieces = learned(X, y, piece)
     with pytest.raises(ParameterError, match="at least two pieces"):
         drift(pieces[:1])

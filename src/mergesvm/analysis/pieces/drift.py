@@ -1,4 +1,4 @@
-"""Whether pieces of knowledge differ: their class means, covariances and shares, from the sums alone."""
+"""Drift between pieces of knowledge: differences of class means, covariances and proportions, from the sums alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.analysis.pieces.class_drift import Compared, compare_class, compare_shares
+from mergesvm.analysis.pieces.class_drift import ClassComparison, compare_class, compare_proportions
 from mergesvm.analysis.pieces.pieces import Pieces, named_pieces
 from mergesvm.analysis.pieces.two_samples import holm
 from mergesvm.data.labels import Label
@@ -19,20 +19,21 @@ from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.factor import small_blas
 
 Numbers = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """How pieces differ from a reference, class by class.
+    """Differences of pieces from a reference, class by class.
 
-    P-values are those of normal rows. Rows that are far from normal, such as 0/1 columns or long tails, make Box's M
-    reject. Hotelling's T^2 minds less, if there are more rows than directions: of real rows dealt at random it calls 3
-    to 4 of 100 comparisons different at the level 0.01 with 15 to 1,500 rows in 20 to 47 directions, but 11 to 15 of
-    100 with 5 to 120 rows in 57 to 107. And with a million rows every difference is significant, however small.
+    P-values assume normal rows. Box's M rejects if rows are far from normal, such as 0/1 columns or long tails.
+    Hotelling's T^2 is more robust if there are more rows than directions: on real rows split at random it rejects 3 to
+    4 of 100 comparisons at the level 0.01 with 15 to 1,500 rows in 20 to 47 directions, but 11 to 15 of 100 with 5 to
+    120 rows in 57 to 107. With a million rows every difference is significant, however small.
 
-    So look at the distances: they say how large a difference is, and p-values only whether chance could have made it.
-    By chance alone distances are not zero, but about the root of r (1 / n1 + 1 / n2) for means in r directions, and
-    that of r (r + 1) / 2 (1 / n1 + 1 / n2) for covariances: compare pieces of one size with one another.
+    So look at the distances: they measure how large a difference is, p-values only whether it may be due to chance.
+    Without drift, distances are about sqrt(r (1 / n1 + 1 / n2)) for means in r directions, and
+    sqrt(r (r + 1) / 2 (1 / n1 + 1 / n2)) for covariances: compare pieces of similar size with one another.
 
     Attributes
     ----------
@@ -44,25 +45,25 @@ class Drift:
     distances : array of shape (pieces, classes)
         Mahalanobis distance of the class means, in the covariance within both sides.
     mean_p_values : array of shape (pieces, classes)
-        Of Hotelling's T^2.
+        P-values of Hotelling's T^2.
     ranks : array of int, shape (pieces, classes)
-        In how many directions the rows of the class vary.
+        Number of directions in which the rows of the class vary.
     shifts : array of shape (pieces, classes, width)
-        The difference of the means of each feature, in standard deviations within both sides.
-    spreads : array of shape (pieces, classes)
-        Distance of the class covariances: the root of the symmetrised Kullback-Leibler divergence of two normals.
+        Difference of the means of each feature, in standard deviations within both sides.
+    covariance_distances : array of shape (pieces, classes)
+        Root of the symmetrised Kullback-Leibler divergence of two normals with the class covariances.
     statistics : array of shape (pieces, classes)
         Box's M.
-    spread_p_values : array of shape (pieces, classes)
-        Of Box's M, by his F approximation.
-    spread_ranks : array of int, shape (pieces, classes)
-        In how many directions both sides vary.
-    share_distances : array of shape (pieces,)
-        The share of the rows that would have to change their class for equal shares of the classes.
-    share_p_values : array of shape (pieces,)
-        Of the chi^2 test of equal shares.
+    covariance_p_values : array of shape (pieces, classes)
+        P-values of Box's M, by his F approximation.
+    covariance_ranks : array of int, shape (pieces, classes)
+        Number of directions in which both sides vary.
+    proportion_distances : array of shape (pieces,)
+        Total variation distance of the class proportions: the fraction of rows that would have to change class.
+    proportion_p_values : array of shape (pieces,)
+        P-values of the chi^2 test of equal class proportions.
     reasons : tuple of tuples of str, (pieces, classes)
-        Why a test is missing, or what else is to be said.
+        Why a test is missing, or empty.
     level : float
     feature_names : tuple of str or None
     """
@@ -74,56 +75,55 @@ class Drift:
     mean_p_values: Numbers
     ranks: NDArray[np.int64]
     shifts: Numbers
-    spreads: Numbers
+    covariance_distances: Numbers
     statistics: Numbers
-    spread_p_values: Numbers
-    spread_ranks: NDArray[np.int64]
-    share_distances: Numbers
-    share_p_values: Numbers
+    covariance_p_values: Numbers
+    covariance_ranks: NDArray[np.int64]
+    proportion_distances: Numbers
+    proportion_p_values: Numbers
     reasons: tuple[tuple[str, ...], ...]
     level: float
     feature_names: tuple[str, ...] | None
 
     @property
-    def means_drifted(self) -> NDArray[np.bool_]:
-        """Whether class means differ at the level, corrected for all tests by Holm's method, (pieces, classes)."""
+    def means_drifted(self) -> Flags:
+        """Whether class means differ significantly, after Holm's correction for all tests, (pieces, classes)."""
         return self._significant()[0]
 
     @property
-    def spreads_drifted(self) -> NDArray[np.bool_]:
-        """Whether class covariances differ at the level, corrected for all tests, (pieces, classes)."""
+    def covariances_drifted(self) -> Flags:
+        """Whether class covariances differ significantly, after Holm's correction for all tests, (pieces, classes)."""
         return self._significant()[1]
 
     @property
-    def shares_drifted(self) -> NDArray[np.bool_]:
-        """Whether the shares of the classes differ at the level, corrected for all tests, (pieces,)."""
+    def proportions_drifted(self) -> Flags:
+        """Whether class proportions differ significantly, after Holm's correction for all tests, (pieces,)."""
         return self._significant()[2]
 
     @property
-    def drifted(self) -> NDArray[np.bool_]:
-        """Whether class means or shares of a piece differ at the level, corrected for all tests, (pieces,).
+    def drifted(self) -> Flags:
+        """Whether class means or proportions of a piece differ significantly, (pieces,).
 
-        Covariances are left out of this, because few real rows are as normal as their test wants them.
+        Covariances do not count, because few real rows are as normal as their test requires.
         """
-        means, _, shares = self._significant()
-        found: NDArray[np.bool_] = means.any(axis=1) | shares
+        means, _, proportions = self._significant()
+        found: Flags = means.any(axis=1) | proportions
         return found
 
-    def _significant(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-        every = [self.mean_p_values, self.spread_p_values, self.share_p_values]
-        adjusted = holm(np.concatenate([values.ravel() for values in every])) <= self.level
-        bounds = np.cumsum([values.size for values in every])[:-1]
-        means, spreads, shares = np.split(adjusted, bounds)
+    def _significant(self) -> tuple[Flags, Flags, Flags]:
+        every = [self.mean_p_values, self.covariance_p_values, self.proportion_p_values]
+        significant = holm(np.concatenate([values.ravel() for values in every])) <= self.level
+        means, covariances, proportions = np.split(significant, np.cumsum([values.size for values in every])[:-1])
         shape = self.mean_p_values.shape
-        return means.reshape(shape), spreads.reshape(shape), shares
+        return means.reshape(shape), covariances.reshape(shape), proportions
 
     def feature(self, index: int) -> str:
-        """The name of a feature, or its place."""
+        """Name of a feature, or its index."""
         return str(index) if self.feature_names is None else self.feature_names[index]
 
     def table(self) -> list[dict[str, Any]]:
-        """One row for each piece and class, the largest distance of means first."""
-        means, spreads, shares = self._significant()
+        """One row per piece and class, the largest distance of the means first."""
+        means, covariances, proportions = self._significant()
         table = []
         for piece, name in enumerate(self.names):
             for place, label in enumerate(self.labels):
@@ -138,12 +138,12 @@ class Drift:
                         "drifted": bool(means[piece, place]),
                         "feature": self.feature(most),
                         "shift": float(self.shifts[piece, place, most]),
-                        "spread": float(self.spreads[piece, place]),
-                        "spread_p_value": float(self.spread_p_values[piece, place]),
-                        "spread_drifted": bool(spreads[piece, place]),
-                        "share_distance": float(self.share_distances[piece]),
-                        "share_p_value": float(self.share_p_values[piece]),
-                        "share_drifted": bool(shares[piece]),
+                        "covariance_distance": float(self.covariance_distances[piece, place]),
+                        "covariance_p_value": float(self.covariance_p_values[piece, place]),
+                        "covariance_drifted": bool(covariances[piece, place]),
+                        "proportion_distance": float(self.proportion_distances[piece]),
+                        "proportion_p_value": float(self.proportion_p_values[piece]),
+                        "proportion_drifted": bool(proportions[piece]),
                         "reason": self.reasons[piece][place],
                     }
                 )
@@ -157,24 +157,24 @@ def drift(
     level: float = 0.01,
     n_jobs: int | None = None,
 ) -> Drift:
-    """How the rows of each piece differ from a reference, with no data: where they lie, how they spread, how many.
+    """Drift of each piece from a reference, without data: class means, covariances and proportions.
 
-    For each piece and class: Hotelling's T^2 for the means, Box's M for the covariances; for each piece a chi^2 test of
-    the shares of the classes. All are corrected together for their number by Holm's method. Only directions in which
+    For each piece and class: Hotelling's T^2 for the means and Box's M for the covariances; for each piece a chi^2 test
+    of the class proportions. All are corrected together for multiple testing by Holm's method. Only directions in which
     the rows of the class vary are compared.
 
-    The sums do not tell how unequal sample weights are. A piece counts as so many of all rows as its share of all
-    weight: with weights of 1 that is the number of its rows, and with very unequal ones p-values are too small.
+    The sums do not show how unequal sample weights are: the number of rows of a piece is taken as its fraction of the
+    total weight times all rows. With weights of 1 that is exact; with very unequal ones p-values are too small.
 
     Parameters
     ----------
     pieces : mapping of name to Knowledge, or sequence of Knowledge
     reference : Knowledge, optional
-        What to compare with, of other rows; by default all other pieces together.
+        Knowledge of other rows to compare with; by default all other pieces together.
     level : float
-        At which differences are called significant.
+        Level of significance.
     n_jobs : int, optional
-        Number of threads; one a core by default.
+        Number of threads (default: one per core).
 
     Examples
     --------
@@ -186,57 +186,52 @@ def drift(
     ([False, False, False, False, False, True], '1')
     """
     if not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise ParameterError(f"level has to be between 0 and 1, not {level!r}.")
+        raise ParameterError(f"level must be a number between 0 and 1, not {level!r}.")
     names, each = named_pieces(pieces, 2 if reference is None else 1)
     if reference is not None and not isinstance(reference, Knowledge):
-        raise TypeError(f"The reference has to be knowledge, not {type(reference).__name__}.")
+        raise TypeError(f"reference must be knowledge, not {type(reference).__name__}.")
     if not all(piece.per_class for piece in each):
-        raise FormError("Drift needs the Gram matrix of every class, and the pooled form has one. Learn per class.")
+        raise FormError("Drift needs a Gram matrix per class, and pooled knowledge has only one: per_class=True.")
     with small_blas(each[0].width):
         engine = Threads(n_jobs)
         if reference is None:
-            parts = [(Pieces.from_named(names, each, engine), range(len(each)))]
+            groups = [(Pieces.from_named(names, each, engine), range(len(each)))]
         else:
-            parts = [(Pieces.of([piece, reference]), range(1)) for piece in each]
-        labels = tuple(sorted({label for stack, _ in parts for label in stack.total.labels}))
-        return _collect(names, labels, parts, float(level), engine)
+            groups = [(Pieces.of([piece, reference]), range(1)) for piece in each]
+        return _compare_groups(names, groups, float(level), engine)
 
 
-def _collect(
-    names: tuple[str, ...],
-    labels: tuple[Label, ...],
-    parts: list[tuple[Pieces, range]],
-    level: float,
-    engine: Threads,
-) -> Drift:
-    """Compare all pieces in all classes, and put the answers together."""
-    total = parts[0][0].total
+def _compare_groups(names: tuple[str, ...], groups: list[tuple[Pieces, range]], level: float, engine: Threads) -> Drift:
+    """Compare the first pieces of each group with the others of the group, in all classes."""
+    labels = tuple(sorted({label for pieces, _ in groups for label in pieces.total.labels}))
+    total = groups[0][0].total
     shape, width = (len(names), len(labels)), total.width
     numbers = np.full((5, *shape), np.nan)
-    rows, ranks, spread_ranks = (np.zeros(shape, dtype=np.int64) for _ in range(3))
-    shifts, shares = np.full((*shape, width), np.nan), np.full((2, len(names)), np.nan)
+    rows, ranks, covariance_ranks = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+    shifts, proportions = np.full((*shape, width), np.nan), np.full((2, len(names)), np.nan)
     reasons = [["no rows of this class"] * len(labels) for _ in names]
     tasks: list[tuple[int, int, int]] = []
     start = 0
-    for part, (stack, at) in enumerate(parts):
-        shares[:, start : start + len(at)] = compare_shares(stack, list(at))
-        places = [labels.index(label) for label in stack.total.labels]
-        rows[start : start + len(at), places] = stack.rows[: len(at)]
-        tasks += [(part, start, index) for index in range(len(stack.total.labels))]
+    for group, (pieces, at) in enumerate(groups):
+        proportions[:, start : start + len(at)] = compare_proportions(pieces, list(at))
+        places = [labels.index(label) for label in pieces.total.labels]
+        rows[start : start + len(at), places] = pieces.rows[: len(at)]
+        tasks += [(group, start, index) for index in range(len(pieces.total.labels))]
         start += len(at)
 
-    def run(task: tuple[int, int, int]) -> Compared:
-        part, _, index = task
-        return compare_class(*parts[part], index)
+    def run(task: tuple[int, int, int]) -> ClassComparison:
+        group, _, index = task
+        return compare_class(*groups[group], index)
 
-    for (part, start, index), found in zip(tasks, engine.map(run, tasks), strict=True):
-        place = labels.index(parts[part][0].total.labels[index])
-        where = slice(start, start + len(parts[part][1])), place
+    for (group, start, index), found in zip(tasks, engine.map(run, tasks), strict=True):
+        pieces, at = groups[group]
+        place = labels.index(pieces.total.labels[index])
+        where = slice(start, start + len(at)), place
         numbers[(slice(None), *where)], shifts[where] = found.numbers, found.shifts
-        ranks[where], spread_ranks[where] = found.rank, found.spread_ranks
+        ranks[where], covariance_ranks[where] = found.rank, found.covariance_ranks
         for row, reason in enumerate(found.reasons):
             reasons[start + row][place] = reason
-    distances, mean_p_values, spreads, statistics, spread_p_values = numbers
+    distances, mean_p_values, covariance_distances, statistics, covariance_p_values = numbers
     return Drift(
         names=names,
         labels=labels,
@@ -245,12 +240,12 @@ def _collect(
         mean_p_values=mean_p_values,
         ranks=ranks,
         shifts=shifts,
-        spreads=spreads,
+        covariance_distances=covariance_distances,
         statistics=statistics,
-        spread_p_values=spread_p_values,
-        spread_ranks=spread_ranks,
-        share_distances=shares[0],
-        share_p_values=shares[1],
+        covariance_p_values=covariance_p_values,
+        covariance_ranks=covariance_ranks,
+        proportion_distances=proportions[0],
+        proportion_p_values=proportions[1],
         reasons=tuple(tuple(row) for row in reasons),
         level=level,
         feature_names=total.signature.names if not total.signature.mapped else None,

@@ -77,7 +77,7 @@ def _full(distances: NDArray[np.float64]) -> float | None:
 
 
 def _table(found: Drift) -> Markup:
-    means, spreads, shares = found.means_drifted, found.spreads_drifted, found.shares_drifted
+    means, spreads, shares = found.means_drifted, found.covariances_drifted, found.proportions_drifted
     places = [(piece, place) for piece in range(len(found.names)) for place in range(len(found.labels))]
     far = np.nan_to_num(found.distances, nan=-1.0)
     places.sort(key=lambda at: (not (means[at] or shares[at[0]]), -far[at]))
@@ -93,10 +93,10 @@ def _table(found: Drift) -> Markup:
                 f"{found.rows[at]:,}",
                 shown(float(found.distances[at]), ".2f"),
                 p_value(float(found.mean_p_values[at]), bool(means[at])),
-                shown(float(found.spreads[at]), ".2f"),
-                p_value(float(found.spread_p_values[at]), bool(spreads[at]), reason),
-                shown(float(found.share_distances[piece]), ".1%"),
-                p_value(float(found.share_p_values[piece]), bool(shares[piece])),
+                shown(float(found.covariance_distances[at]), ".2f"),
+                p_value(float(found.covariance_p_values[at]), bool(spreads[at]), reason),
+                shown(float(found.proportion_distances[piece]), ".1%"),
+                p_value(float(found.proportion_p_values[piece]), bool(shares[piece])),
             ]
         )
     many = (
