@@ -29,7 +29,7 @@ from mergesvm.reproduce.cascade_cost import (
     sum_bytes,
     tree_depth,
 )
-from mergesvm.reproduce.cascade_ranks import handling_of, least, told
+from mergesvm.reproduce.cascade_ranks import descriptions, measure_handling, min_cpu_seconds
 from mergesvm.reproduce.cascade_times import core_count, measure, put_rows
 from targets import Targets
 
@@ -74,12 +74,12 @@ def constants_of(width: int, rows: int, repeats: int) -> Constants:
     X, y = made(rows, width)
     few = rows // 16
     with Threads.single_threaded_blas():
-        long, short = (least(lambda n=n: ms.learn(X[:n], y[:n], n_jobs=1), repeats) for n in (rows, few))
+        long, short = (min_cpu_seconds(lambda n=n: ms.learn(X[:n], y[:n], n_jobs=1), repeats) for n in (rows, few))
         known = ms.learn(X[:few], y[:few], n_jobs=1)
     row = (long - short) / (rows - few)
-    handling, size = handling_of(known, repeats)
+    handling, size = measure_handling(known, repeats)
     assert size == sum_bytes(width, 2)
-    return Constants(width, max(short - few * row, 0.0), row, Load(sum(map(len, told(known))), size), handling)
+    return Constants(width, max(short - few * row, 0.0), row, Load(sum(map(len, descriptions(known))), size), handling)
 
 
 def table(title: str, *columns: str) -> Table:

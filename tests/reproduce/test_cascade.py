@@ -100,9 +100,9 @@ def test_ranks_give_the_model_of_all_rows_and_send_what_the_model_says(done, fol
         assert two["sent"] == two["expected"] == two["described"] + 8 * (4 * WIDTH + 2 * WIDTH * (WIDTH + 1) // 2)
         assert two["rounds"] == 3
         assert two["off"] < 1e-12
-        assert one["speedup_reckoned"] == 1.0
-        assert two["speedup_reckoned"] == pytest.approx(one["reckoned"] / two["reckoned"])
-        assert two["reckoned"] == pytest.approx(min(two["learning"]) + two["joining"] + two["solving"])
+        assert one["speedup_modelled"] == 1.0
+        assert two["speedup_modelled"] == pytest.approx(one["modelled"] / two["modelled"])
+        assert two["modelled"] == pytest.approx(min(two["learning"]) + two["joining"] + two["solving"])
         assert two["link"]["latency"] > 0
         assert two["link"]["bandwidth"] > 1e6
     assert (folder / "mergesvm-cascade.png").read_bytes()[1:4] == b"PNG"
@@ -120,7 +120,7 @@ def test_a_map_is_learned_by_each_rank(tmp_path):
 
 
 def test_what_goes_wrong_at_a_rank_is_said(tmp_path):
-    with pytest.raises(EngineError, match=r"2 ranks ended with code [\s\S]*X\.npy"):
+    with pytest.raises(EngineError, match=r"2 ranks failed with exit code [\s\S]*X\.npy"):
         cascade_times.measure(tmp_path, 10, 2, 1)
 
 
@@ -134,11 +134,11 @@ def test_without_mpiexec_the_cure_is_named(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--ranks", "two"], "--ranks are positive whole numbers"),
-        (["--positives", "0"], "--positives are positive whole numbers"),
-        (["--test", "5000"], "--test 5000 leaves nothing to learn"),
+        (["--ranks", "two"], "--ranks must be positive integers"),
+        (["--positives", "0"], "--positives must be positive integers"),
+        (["--test", "5000"], "--test 5000 leaves no training rows"),
         (["--picture", "curves.gif"], "has to end in"),
-        (["--data", "nowhere"], "There is no folder nowhere"),
+        (["--data", "nowhere"], "There is no data folder nowhere"),
     ],
 )
 def test_what_is_wrong_is_said(folder, options, complaint):

@@ -35,11 +35,11 @@ def folder(tmp_path_factory):
 
 def test_figures_stand_beside_those_of_the_paper(folder):
     said = ok("reproduce", "democratic", "--data", str(folder), "--only", "mnist", "--steps", "1000,10000", cwd=folder)
-    assert "898 rows to learn, 899 to test" in said or "899 rows to learn, 898 to test" in said
+    assert "898 training rows, 899 test rows" in said or "899 training rows, 898 test rows" in said
     assert "10 classes, 45 pairs" in said
     assert "86.05" in said  # the paper's
     assert "5.3" in said
-    assert "closed form, learned and solved in" in said
+    assert "closed form: learned and solved in" in said
     done = json.loads(
         ok(
             "reproduce",
@@ -93,10 +93,10 @@ def test_a_seed_gives_the_same_figures_on_any_number_of_workers(folder):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--only", "cifar"], "There is no data set 'cifar' here"),
-        (["--steps", "many"], "positive whole numbers"),
+        (["--only", "cifar"], "Unknown data set 'cifar'"),
+        (["--steps", "many"], "positive integers"),
         (["--only", "fashion"], "Fashion-MNIST is not in"),
-        (["--data", "nowhere"], "There is no folder nowhere"),
+        (["--data", "nowhere"], "There is no data folder nowhere"),
     ],
 )
 def test_what_is_wrong_is_said(folder, options, complaint):

@@ -24,11 +24,11 @@ from mergesvm.cli.commands.knowing import learn_command, merge_command, subtract
 from mergesvm.cli.commands.map import plan_command
 from mergesvm.cli.commands.predicting import evaluate_command, predict_command
 from mergesvm.cli.commands.report import report_command
+from mergesvm.cli.commands.reproduce import reproduce_command
 from mergesvm.cli.commands.solve import solve_command
 from mergesvm.cli.commands.stream import stream_command
 from mergesvm.cli.console import printable
 from mergesvm.errors import MergeSVMError
-from mergesvm.reproduce.democratic import reproduce
 
 FAILED, WRONG, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
@@ -91,7 +91,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], *tuple[str, ...]]] = {
 
 for _name, (_command, *_examples) in COMMANDS.items():
     app.command(_name, epilog="\n\n".join(f"Example: `{example}`" for example in _examples))(_command)
-app.add_typer(reproduce, name="reproduce")
+app.add_typer(reproduce_command, name="reproduce")
 
 
 def main() -> None:

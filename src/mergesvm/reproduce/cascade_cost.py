@@ -1,11 +1,12 @@
-"""What learning with many workers costs: the model, and what was measured of it.
+"""Cost model of parallel learning, and the measurements it is compared with.
 
-With N rows at p workers, which tell each other of their knowledge in A bytes, and then send its sums, B bytes, up a
-tree of d = ceil(log2 p) levels,
+N rows are learned by p workers. Each describes its knowledge to all others in A bytes; then the sums, B bytes, are
+added up a tree of d = ceil(log2 p) levels::
 
     T(N, p) = N row / p + (p - 1) (A / bandwidth + agree) + B pack + d (3 latency + B / bandwidth + B add)
 
-The latency counts three times: all say that their rows are in order, and what they know of, before the sums travel.
+The latency counts three times: before the sums are sent, workers confirm that their rows are valid, and exchange
+descriptions of their knowledge.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mergesvm.knowledge.gram.triangles import triangle_size
 
 
 def sum_bytes(width: int, n_classes: int, per_class: bool = True) -> int:
-    """Bytes of the sums of one piece of knowledge as they travel: sums and peaks, and one triangle a matrix.
+    """Bytes sent for the sums of one piece of knowledge: sums and peaks, and one triangle per matrix.
 
     >>> sum_bytes(123, 2)
     125952
@@ -26,7 +27,7 @@ def sum_bytes(width: int, n_classes: int, per_class: bool = True) -> int:
 
 
 def tree_depth(workers: int) -> int:
-    """Levels of the tree.
+    """Number of levels of the tree.
 
     >>> [tree_depth(workers) for workers in (1, 2, 3, 8, 1024)]
     [0, 1, 2, 3, 10]
@@ -36,14 +37,14 @@ def tree_depth(workers: int) -> int:
 
 @dataclass(frozen=True)
 class Link:
-    """How fast a message goes from one worker to another.
+    """Speed of messages between two workers.
 
     Attributes
     ----------
     latency : float
-        Seconds of the smallest message.
+        Seconds for the smallest message.
     bandwidth : float
-        Bytes a second of large ones.
+        Bytes per second for large messages.
     """
 
     latency: float
@@ -52,14 +53,14 @@ class Link:
 
 @dataclass(frozen=True)
 class Handling:
-    """What a worker spends on knowledge.
+    """Time that a worker spends on the sums of others.
 
     Attributes
     ----------
     packing, adding : float
-        Seconds a byte: to pack its sums, and to add another's to them.
+        Seconds per byte for packing its own sums, and for adding those of another worker.
     agreeing : float
-        Seconds for each description that is read and agreed with.
+        Seconds per description that is read and compared.
     """
 
     packing: float
@@ -69,14 +70,14 @@ class Handling:
 
 @dataclass(frozen=True)
 class Load:
-    """What a worker sends.
+    """Bytes that a worker sends.
 
     Attributes
     ----------
     described : float
-        Bytes that tell all others that its rows are in order, and what its knowledge is of.
+        Bytes of its messages to all others: that its rows are valid, and a description of its knowledge.
     size : int
-        Bytes of the sums, which go up the tree.
+        Bytes of the sums, which are sent up the tree.
     """
 
     described: float
@@ -84,7 +85,7 @@ class Load:
 
 
 def joining_seconds(load: Load, workers: int, link: Link, handling: Handling) -> float:
-    """Seconds that the knowledge of all workers takes to become one, up the tree.
+    """Seconds for adding the knowledge of all workers up a tree.
 
     >>> round(joining_seconds(Load(0, 10**6), 1024, Link(1e-5, 1e9), Handling(0.0, 1e-10, 0.0)), 6)
     0.0113
@@ -94,20 +95,20 @@ def joining_seconds(load: Load, workers: int, link: Link, handling: Handling) ->
 
 
 def scattered_seconds(load: Load, workers: int, link: Link, handling: Handling) -> float:
-    """The same if each worker added one slice of everyone's numbers, and the slices were gathered afterwards.
+    """Seconds for adding the knowledge of all workers by a reduce-scatter and a gather.
 
-    That is a reduce-scatter by halves, and a gather: twice the levels, but all numbers travel only twice.
+    Each worker adds one slice of all sums. There are twice as many levels, but every number is sent only twice.
 
     >>> scattered_seconds(Load(0, 10**6), 1024, Link(1e-5, 1e9), Handling(0.0, 1e-10, 0.0)) < 0.0025
     True
     """
-    share = load.size * (workers - 1) / workers
-    levels = 2 * tree_depth(workers) * link.latency + share * (2 / link.bandwidth + handling.adding)
+    sent = load.size * (workers - 1) / workers
+    levels = 2 * tree_depth(workers) * link.latency + sent * (2 / link.bandwidth + handling.adding)
     return _agreement(load, workers, link, handling) + levels
 
 
 def _agreement(load: Load, workers: int, link: Link, handling: Handling) -> float:
-    """Seconds until all know of each other, with those of packing."""
+    """Seconds for exchanging descriptions, and for packing."""
     if workers == 1:
         return 0.0
     each = load.described / link.bandwidth + handling.agreeing
@@ -116,26 +117,26 @@ def _agreement(load: Load, workers: int, link: Link, handling: Handling) -> floa
 
 @dataclass(frozen=True)
 class Measured:
-    """What some ranks have measured together; see :mod:`mergesvm.reproduce.cascade_ranks`.
+    """Measurements of one number of ranks; see :mod:`mergesvm.reproduce.cascade_ranks`.
 
     Attributes
     ----------
     ranks, rows, width, n_classes : int
     walls : list of float
-        Seconds of learning and solving with the engine, of each repetition.
+        Seconds for learning and solving with the engine, for each repetition.
     learning : list of float
-        The largest CPU seconds that any rank took to learn its own rows, of each repetition.
+        CPU seconds of the slowest rank for learning its own rows, for each repetition.
     solving : float
-        CPU seconds of solving, at the root.
+        CPU seconds for solving, at the root.
     handling : Handling
     link : Link or None
-        Between two ranks; None if there is but one.
+        The link between two ranks; None for a single rank.
     described : int
-        Bytes by which all ranks together tell of their rows and their knowledge, on which they agree first.
+        Bytes of the messages in which all ranks describe their rows and knowledge.
     sent, messages, rounds : int
-        What the engine counted.
+        Traffic counted by the engine.
     coefficients : list of float
-        Of the model at the root, the intercept last.
+        Coefficients of the model at the root, the intercept last.
     """
 
     ranks: int
@@ -155,7 +156,7 @@ class Measured:
 
     @classmethod
     def of(cls, found: dict[str, object]) -> Measured:
-        """As the ranks say it in JSON."""
+        """Create it from the JSON that the ranks print."""
         link, handling = found.pop("link"), found.pop("handling")
         assert isinstance(handling, dict)
         known = Link(**link) if isinstance(link, dict) else None
@@ -168,7 +169,7 @@ class Measured:
 
     @property
     def expected(self) -> int:
-        """Bytes that all ranks together should have sent: descriptions to all others, sums once up the tree."""
+        """Bytes that all ranks together send by the cost model: descriptions to all others, sums up the tree."""
         return (self.ranks - 1) * (self.described + self.size)
 
     @property
@@ -178,12 +179,12 @@ class Measured:
 
     @property
     def joining(self) -> float:
-        """Seconds of the tree, reckoned from what this run measured between two ranks."""
+        """Seconds for the tree by the cost model, with the link measured in this run."""
         if self.link is None:
             return 0.0
         return joining_seconds(Load(self.described / self.ranks, self.size), self.ranks, self.link, self.handling)
 
     @property
-    def reckoned(self) -> float:
-        """Seconds on a machine with a core for each rank: CPU time, and the tree."""
+    def modelled(self) -> float:
+        """Seconds on a machine with a core for each rank, by the cost model: CPU time, and the tree."""
         return min(self.learning) + self.joining + self.solving

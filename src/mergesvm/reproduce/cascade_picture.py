@@ -1,4 +1,4 @@
-"""The picture of the cascade: figures 4 and 5 of the paper."""
+"""Plot of the speedup and efficiency of the cascade: figures 4 and 5 of the paper."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 
 from mergesvm.files.atomic import replacing
 
-BEST = (2, 0.945)
-"""The paper's best efficiency and its number of processors: all that its text tells of the curves."""
+PAPER_BEST = (2, 0.945)
+"""Number of processors and efficiency of the best point in the paper, the only one that its text gives."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """How many times as fast as one rank some ranks are.
+    """Speedup of several ranks over one.
 
     Attributes
     ----------
     ranks : int
     measured : float or None
-        By wall time; None where there are fewer cores than ranks.
-    reckoned : float
-        By the CPU time of the ranks, and what they sent.
+        Speedup by wall time; None if there are fewer cores than ranks.
+    modelled : float
+        Speedup by the cost model, from the CPU time and the traffic of the ranks.
 
     Examples
     --------
@@ -32,15 +32,15 @@ class Point:
 
     ranks: int
     measured: float | None
-    reckoned: float
+    modelled: float
 
     def efficiency(self, speedup: float) -> float:
-        """The share of what so many ranks could do."""
+        """Speedup per rank."""
         return speedup / self.ranks
 
 
 def save_cascade_picture(path: Path, curves: Mapping[str, Sequence[Point]]) -> bool:
-    """Draw speedup and efficiency side by side; False if matplotlib is not installed."""
+    """Plot speedup and efficiency side by side; returns False if matplotlib is not installed."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -54,17 +54,17 @@ def save_cascade_picture(path: Path, curves: Mapping[str, Sequence[Point]]) -> b
         colour, ranks = f"C{number}", [point.ranks for point in points]
         walls = [(point, point.measured) for point in points if point.measured is not None]
         at = [point.ranks for point, _ in walls]
-        speedup.plot(ranks, [point.reckoned for point in points], "o-", color=colour, mfc="white", label=name)
+        speedup.plot(ranks, [point.modelled for point in points], "o-", color=colour, mfc="white", label=name)
         speedup.plot(at, [value for _, value in walls], "s", color=colour)
-        shares = [point.efficiency(point.reckoned) for point in points]
-        efficiency.plot(ranks, shares, "o-", color=colour, mfc="white", label=name)
+        efficiencies = [point.efficiency(point.modelled) for point in points]
+        efficiency.plot(ranks, efficiencies, "o-", color=colour, mfc="white", label=name)
         efficiency.plot(at, [point.efficiency(value) for point, value in walls], "s", color=colour)
     speedup.plot([1, most], [1, most], color="0.7", linestyle=":", label="linear")
-    processors, best = BEST
+    processors, best = PAPER_BEST
     for axes, value in ((speedup, processors * best), (efficiency, best)):
         axes.plot(processors, value, "*", color="black", markersize=13, label="the paper's best: 0.945 at 2")
         axes.set_xticks(sorted({point.ranks for points in curves.values() for point in points}))
-        axes.set_xlabel("ranks (squares: wall time; circles: reckoned from CPU time and traffic)")
+        axes.set_xlabel("ranks (squares: wall time; circles: modelled from CPU time and traffic)")
         axes.legend()
     speedup.set(title="Speedup, as in figure 4 of the paper", ylabel="time of 1 rank / time of p")
     efficiency.set(title="Efficiency, as in figure 5 of the paper", ylabel="speedup / p", ylim=(0, 1.1))

@@ -1,7 +1,7 @@
 """The program of each rank: ``mpiexec -n 4 python -m mergesvm.reproduce.cascade_ranks FOLDER ROWS REPEATS``.
 
-The folder has the arrays ``X.npy`` and ``y.npy``, and perhaps a map, ``map.features``. Each rank holds its own share of
-the first rows, and no others. The first rank says what was measured, as JSON.
+The folder has the arrays ``X.npy`` and ``y.npy``, and optionally a feature map, ``map.features``. Each rank reads only
+its own part of the first rows. The first rank prints the measurements as JSON.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from mergesvm.knowledge.learning.reduction import Reducer
 from mergesvm.methods.proximal.solve import solve
 from mergesvm.reproduce.cascade_cost import Handling, Link
 
-WEIGHTS = "complement"
+CLASS_WEIGHT = "complement"
 """The weighting of the paper, equation 3."""
 
-PINGS = 200
-NAP = 0.0005
-SEVERAL = 8
-"""So many descriptions are read to know how long one takes."""
+N_PINGS = 200
+POLL_SECONDS = 0.0005
+N_TIMED_DESCRIPTIONS = 8
+"""Number of descriptions that are read to time one."""
 
 
 class Rank:
-    """One rank, with its own rows.
+    """One rank with its own rows.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm
     folder : Path
     n_rows : int
-        Of all ranks together.
+        Number of rows of all ranks together.
     """
 
     def __init__(self, comm: Any, folder: Path, n_rows: int) -> None:
@@ -61,54 +61,54 @@ class Rank:
         path = folder / "map.features"
         self.features: FeatureMap | None = load(path) if path.exists() else None
 
-    def rest(self) -> None:
-        """Wait for the others without using the core, as MPI's own barrier does: others may need it."""
+    def wait(self) -> None:
+        """Wait for all ranks without using the core, which the barrier of MPI does and other ranks may need."""
         request = self.comm.Ibarrier()
         while not request.Test():
-            time.sleep(NAP)
+            time.sleep(POLL_SECONDS)
 
     def alone(self) -> tuple[Knowledge, float]:
-        """Knowledge of this rank's own rows, and the CPU seconds that it took."""
-        self.rest()
+        """Learn the own rows of this rank; returns their knowledge and the CPU seconds."""
+        self.wait()
         with Threads.single_threaded_blas():
             began = time.process_time()
             known = learn(self.X, self.y, features=self.features, n_jobs=1)
             return known, time.process_time() - began
 
     def together(self, engine: MPI) -> tuple[Any, float]:
-        """The model of all rows, at the root, and the seconds that learning and solving took."""
-        self.rest()
+        """Learn and solve with all ranks; returns the model, at the root, and the seconds."""
+        self.wait()
         self.comm.Barrier()
         began = time.perf_counter()
         known = learn(self.X, self.y, features=self.features, engine=engine)
         if not engine.receives:
             return None, 0.0
         with Threads.single_threaded_blas():
-            model = solve(known, 1.0, WEIGHTS)
+            model = solve(known, 1.0, CLASS_WEIGHT)
         return model, time.perf_counter() - began
 
     def solving(self, known: Knowledge, repeats: int) -> float:
-        """CPU seconds of solving, which the root does alone."""
+        """CPU seconds for solving, which only the root does."""
         with Threads.single_threaded_blas():
-            return least(lambda: solve(known, 1.0, WEIGHTS), repeats)
+            return min_cpu_seconds(lambda: solve(known, 1.0, CLASS_WEIGHT), repeats)
 
     def link(self, size: int) -> Link | None:
-        """Latency and bandwidth between the first two ranks, while the others rest; messages as in the cascade."""
+        """Latency and bandwidth between the first two ranks, with messages as in the cascade, while the others wait."""
         if self.comm.size == 1:
             return None
-        self.rest()
+        self.wait()
         found = None
         if self.comm.rank < 2:
             numbers = np.zeros(size // 8)
             chunks = [numbers[at : at + CHUNK] for at in range(0, len(numbers), CHUNK)]
-            latency = min(self._pass([numbers[:1]]) for _ in range(PINGS))
-            seconds = min(self._pass(chunks) for _ in range(PINGS // 10))
+            latency = min(self._pass([numbers[:1]]) for _ in range(N_PINGS))
+            seconds = min(self._pass(chunks) for _ in range(N_PINGS // 10))
             found = Link(latency, size / max(seconds - latency, 1e-9))
-        self.rest()
+        self.wait()
         return found
 
     def _pass(self, chunks: list[NDArray[np.float64]]) -> float:
-        """Seconds that messages take one way: there and back, by two."""
+        """Seconds for sending messages one way: half of a round trip."""
         other = 1 - self.comm.rank
         began = time.perf_counter()
         for turn in (0, 1):
@@ -120,25 +120,25 @@ class Rank:
         return (time.perf_counter() - began) / 2
 
 
-def told(known: Knowledge, rank: int = 0) -> list[bytes]:
-    """What the others are told by a rank: first that its rows are in order, and then what its knowledge is of."""
+def descriptions(known: Knowledge, rank: int = 0) -> list[bytes]:
+    """Messages of a rank to all others: that its rows are valid, and a description of its knowledge."""
     ready, done = Attempt(rank), Attempt(rank)
     done.results = [Reducer(known.features).describe(PartialResult(known))]
     return [ready.message(), done.message()]
 
 
-def handling_of(known: Knowledge, repeats: int) -> tuple[Handling, int]:
-    """CPU seconds of packing knowledge, and of adding to it, as a rank does it; and how many bytes its sums have."""
-    join, harvest = Reducer(known.features), PartialResult(known)
-    plan = join.agree([join.describe(harvest)])
+def measure_handling(known: Knowledge, repeats: int) -> tuple[Handling, int]:
+    """Time the packing and adding of knowledge as a rank does it; returns the times, and the bytes of its sums."""
+    join, partial = Reducer(known.features), PartialResult(known)
+    plan = join.agree([join.describe(partial)])
     blocks = [np.zeros(block.size) for block in join.blocks(plan)]
-    spare, total = np.zeros(CHUNK), join.total(plan, harvest)
+    spare, total = np.zeros(CHUNK), join.total(plan, partial)
     size = sum(block.nbytes for block in blocks)
-    messages = SEVERAL * told(known)
+    messages = N_TIMED_DESCRIPTIONS * descriptions(known)
 
     def pack() -> None:
         for index, block in enumerate(blocks):
-            join.pack(harvest, plan, index, block)
+            join.pack(partial, plan, index, block)
 
     def add() -> None:
         for index, block in enumerate(blocks):
@@ -149,11 +149,11 @@ def handling_of(known: Knowledge, repeats: int) -> tuple[Handling, int]:
         attempts = [pickle.loads(message) for message in messages]
         join.blocks(join.agree([attempt.results[0] for attempt in attempts if attempt.results]))
 
-    packing, adding = (least(work, repeats) / size for work in (pack, add))
-    return Handling(packing, adding, least(agree, repeats) / SEVERAL), size
+    packing, adding = (min_cpu_seconds(work, repeats) / size for work in (pack, add))
+    return Handling(packing, adding, min_cpu_seconds(agree, repeats) / N_TIMED_DESCRIPTIONS), size
 
 
-def least(work: Any, repeats: int) -> float:
+def min_cpu_seconds(work: Any, repeats: int) -> float:
     """CPU seconds of the best of several runs."""
     times = []
     for _ in range(max(repeats, 2)):
@@ -164,7 +164,7 @@ def least(work: Any, repeats: int) -> float:
 
 
 def main(folder: Path, n_rows: int, repeats: int) -> None:
-    """Measure, and say what came out."""
+    """Measure, and print the measurements at the first rank."""
     import mpi4py.MPI
 
     comm = mpi4py.MPI.COMM_WORLD
@@ -179,8 +179,8 @@ def main(folder: Path, n_rows: int, repeats: int) -> None:
             model, wall = rank.together(engine)
             walls.append(wall)
         sent = engine.traffic
-    described = sum(comm.allgather(sum(map(len, told(known, comm.rank)))))
-    handling, size = handling_of(known, repeats)
+    described = sum(comm.allgather(sum(map(len, descriptions(known, comm.rank)))))
+    handling, size = measure_handling(known, repeats)
     link = rank.link(size)
     if comm.rank == 0:
         found = {

@@ -1,4 +1,4 @@
-"""Ranks started by ``mpiexec``, and what they measure."""
+"""Start ranks with ``mpiexec`` and collect their measurements."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ PROGRAM = "mergesvm.reproduce.cascade_ranks"
 
 
 def find_mpiexec() -> str:
-    """The program that starts ranks: the one beside this Python, or else on the path."""
+    """Path of ``mpiexec``: the one beside this Python, or else the one on the path."""
     beside = Path(sys.executable).parent
     found = shutil.which("mpiexec", path=str(beside)) or shutil.which("mpiexec")
     if found is None or find_spec("mpi4py") is None:
         missing = "mpiexec" if found is None else "mpi4py"
-        raise EngineError(f"The cascade runs on MPI, and there is no {missing}: pip install 'mergesvm[mpi]'.")
+        raise EngineError(f"The cascade needs MPI, but there is no {missing}: pip install 'mergesvm[mpi]'.")
     return found
 
 
 def put_rows(folder: Path, X: NDArray[Any], y: NDArray[Any], features: FeatureMap | None = None) -> Path:
-    """Write rows, and perhaps a map, to where ranks find them."""
+    """Write rows, and an optional feature map, to the folder from which ranks read them."""
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "X.npy", X)
     np.save(folder / "y.npy", y)
@@ -42,18 +42,18 @@ def put_rows(folder: Path, X: NDArray[Any], y: NDArray[Any], features: FeatureMa
 
 
 def measure(folder: Path, n_rows: int, ranks: int, repeats: int) -> Measured:
-    """Let so many ranks learn the first rows of a folder, each its own share."""
-    # Run by mpi4py, an error at one rank ends them all, and none is left waiting.
+    """Learn the first rows of a folder with several ranks, each of which has its own part."""
+    # With -m mpi4py, an error on one rank terminates all of them.
     program = [sys.executable, "-m", "mpi4py", "-m", PROGRAM, str(folder), str(n_rows), str(repeats)]
     command = [find_mpiexec(), "-n", str(ranks), *program]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     if done.returncode or not lines:
-        said = "\n".join(done.stderr.splitlines()[-20:]) or "They said nothing."
-        raise EngineError(f"{ranks} ranks ended with code {done.returncode}. {said}")
+        output = "\n".join(done.stderr.splitlines()[-20:]) or "There was no output."
+        raise EngineError(f"{ranks} ranks failed with exit code {done.returncode}. {output}")
     return Measured.of(json.loads(lines[-1]))
 
 
 def core_count() -> int:
-    """How many cores this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -20,31 +20,31 @@ FOLDER_VARIABLE = "MERGESVM_DATA"
 
 @dataclass(frozen=True)
 class PaperData:
-    """One data set.
+    """A data set of a paper.
 
     Attributes
     ----------
     title : str
     files : str
-        Where it lies in the folder.
+        Pattern of its files in the folder.
     label : str or None
-        The array of labels of an ``.npz``; idx files have theirs beside them.
+        The array of labels in an ``.npz`` file; idx files have separate label files.
     openml : str
-        Its name at OpenML.
-    share : float
-        What share of the rows the paper learns from; the rest are for the test.
-    most : int or None
-        So many rows of a class are used at most.
+        Its name on OpenML.
+    train_fraction : float
+        Fraction of training rows in the paper; the rest are test rows.
+    max_class_rows : int or None
+        Maximum number of rows of a class.
     format : str or None
-        The kind of the files, where their names do not tell.
+        The file format, if file names do not show it.
     """
 
     title: str
     files: str
     label: str | None
     openml: str
-    share: float
-    most: int | None = None
+    train_fraction: float
+    max_class_rows: int | None = None
     format: str | None = None
 
     def rows(self, folder: Path | None) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -52,22 +52,22 @@ class PaperData:
         return self._read(folder) if folder is not None else self._fetch()
 
     def load(self, folder: Path | None, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Rows and labels to learn from, and rows and labels to test on, split at random."""
+        """Training rows and labels, and test rows and labels, split at random."""
         X, y = self.rows(folder)
         generator = np.random.default_rng(seed)
         chosen = np.arange(len(y))
-        if self.most is not None:
-            parts = [generator.permutation(np.flatnonzero(y == label))[: self.most] for label in np.unique(y)]
+        if self.max_class_rows is not None:
+            parts = [generator.permutation(np.flatnonzero(y == label))[: self.max_class_rows] for label in np.unique(y)]
             chosen = np.concatenate(parts)
         chosen = generator.permutation(chosen)
-        cut = round(self.share * len(chosen))
+        cut = round(self.train_fraction * len(chosen))
         return X[chosen[:cut]], y[chosen[:cut]], X[chosen[cut:]], y[chosen[cut:]]
 
     def _read(self, folder: Path) -> tuple[NDArray[Any], NDArray[Any]]:
         if not list(folder.glob(self.files)):
             raise MissingFileError(
-                f"{self.title} is not in {folder}: there is no {self.files}. Without --data, and without "
-                f"{FOLDER_VARIABLE} in the environment, it is fetched from OpenML."
+                f"{self.title} is not in {folder}: there is no {self.files}. To download it from OpenML, leave out "
+                f"--data and unset {FOLDER_VARIABLE}."
             )
         slices = list(scan(str(folder / self.files), label=self.label, format=self.format))
         X = np.concatenate([_dense(part.rows.block(0, part.rows.n_rows)) for part in slices])
@@ -81,8 +81,8 @@ class PaperData:
             X, y = fetch_openml(self.openml, version=1, return_X_y=True, as_frame=False)
         except (OSError, ValueError) as error:
             raise MissingFileError(
-                f"{self.openml} could not be fetched from OpenML ({error}). Give a folder of data with --data, or with "
-                f"the environment variable {FOLDER_VARIABLE}."
+                f"{self.openml} could not be downloaded from OpenML ({error}). Give a folder with the data by --data "
+                f"or by the environment variable {FOLDER_VARIABLE}."
             ) from None
         return _dense(X).astype(np.uint8), y.astype(np.float64).astype(np.int64)
 
@@ -98,21 +98,21 @@ DATA = {
 }
 
 ADULT = PaperData("Adult", "a9a/*", None, "a9a", 1.0, format="libsvm")
-"""Census income, binarised: 123 features that are 0 or 1."""
+"""Census income, with 123 binary features."""
 
 
 def data_folder(given: Path | None) -> Path | None:
-    """The folder that is asked for, or that of the environment."""
+    """The folder given, or that of the environment variable; None if there is neither."""
     name = given or os.environ.get(FOLDER_VARIABLE)
     if not name:
         return None
     if not Path(name).is_dir():
-        raise MissingFolderError(f"There is no folder {name} of data.")
+        raise MissingFolderError(f"There is no data folder {name}.")
     return Path(name)
 
 
 def chosen_data(text: str | None) -> dict[str, PaperData]:
-    """The data sets of a list of names, all by default.
+    """Data sets by their names, separated by commas; all of them for None.
 
     >>> list(chosen_data("mnist,emnist"))
     ['mnist', 'emnist']
@@ -120,5 +120,5 @@ def chosen_data(text: str | None) -> dict[str, PaperData]:
     names = list(DATA) if text is None else [name.strip() for name in text.split(",")]
     unknown = [name for name in names if name not in DATA]
     if unknown:
-        raise ParameterError(f"There is no data set {unknown[0]!r} here. There are: {', '.join(DATA)}.")
+        raise ParameterError(f"Unknown data set {unknown[0]!r}. Choose from: {', '.join(DATA)}.")
     return {name: DATA[name] for name in names}
