@@ -130,7 +130,7 @@ def test_losses_need_no_rows(several):
 def test_losses_do_not_choose_between_schemes_whose_problems_have_other_rows(several):
     X, y = several
     folds, schemes = ms.learn(X, y, folds=4), ["ovr", "ovo"]
-    with pytest.raises(ms.errors.ParameterError, match="does not compare one-vs-rest with one-vs-one"):
+    with pytest.raises(ms.errors.ParameterError, match="cannot compare one-vs-rest with one-vs-one"):
         ms.validate(folds, multiclass=schemes)
     told = ms.validate(folds, Cs=[1.0], multiclass=schemes, scoring=["accuracy", "neg_squared_loss"])
     assert told.scores["neg_squared_loss"].shape == (2, 4)
@@ -223,7 +223,7 @@ def test_curves_of_many_candidates_take_several_passes_and_no_more_memory(severa
     X, y = several
     folds = ms.learn(X, y, folds=3)
     wanted = ms.validate(folds, X, y, Cs=CS, class_weights=[None, "balanced"], scoring="roc_auc")
-    monkeypatch.setattr("mergesvm.analysis.validation.KEPT_BYTES", 8 * X.shape[0] * 4 * 2)
+    monkeypatch.setattr("mergesvm.analysis.validation.MAX_KEPT_BYTES", 8 * X.shape[0] * 4 * 2)
     found = ms.validate(folds, X, y, Cs=CS, class_weights=[None, "balanced"], scoring="roc_auc")
     np.testing.assert_array_equal(found.scores["roc_auc"], wanted.scores["roc_auc"])
 
@@ -282,8 +282,8 @@ def test_the_best_candidate_is_solved_from_all_rows(several):
 @pytest.mark.parametrize(
     ("wishes", "message"),
     [
-        ({"scoring": "f1"}, "scoring has to be among"),
-        ({"scoring": []}, "scoring has to be among"),
+        ({"scoring": "f1"}, "scoring must be one or more of"),
+        ({"scoring": []}, "scoring must be one or more of"),
         ({"Cs": []}, "Cs must be a list"),
         ({"Cs": [0.0]}, "C must be a positive number"),
         ({"Cs": "many"}, "Cs must be a list"),
@@ -302,10 +302,10 @@ def test_what_cannot_be_validated_is_said(several, wishes, message):
 
 def test_only_folds_of_rows_are_validated(several):
     X, y = several
-    with pytest.raises(TypeError, match="learn with folds=5"):
+    with pytest.raises(TypeError, match="learned with folds=5"):
         ms.validate(ms.learn(X, y))
     empty = ms.Knowledge.zero(ms.learn(X, y).signature)
-    with pytest.raises(KnowledgeError, match="nothing to validate"):
+    with pytest.raises(KnowledgeError, match="The folds have no rows"):
         ms.validate(ms.Folds([empty, empty]))
     by_hand = ms.learn(X, y, folds=np.arange(len(y)) % 3)
     with pytest.raises(ParameterError, match="say it again"):
@@ -349,16 +349,16 @@ def test_rows_have_to_be_those_that_were_learned(several):
     folds = ms.learn(table, y, folds=3)
     with pytest.raises(DataError, match="named 'f', but the folds were learned with 'a'"):
         ms.validate(folds, table[list("fedcba")], y, scoring="accuracy")
-    with pytest.raises(DataError, match="not the rows, weights, groups or folds"):
+    with pytest.raises(DataError, match="Give the rows, weights, groups or folds"):
         ms.validate(folds, X + 5, y, scoring="accuracy")
-    with pytest.raises(DataError, match="not the rows, weights, groups or folds"):
+    with pytest.raises(DataError, match="Give the rows, weights, groups or folds"):
         ms.validate(folds, X, y, np.full(len(y), 2.0), scoring="accuracy")
-    with pytest.raises(DataError, match="not the rows, weights, groups or folds"):
+    with pytest.raises(DataError, match="Give the rows, weights, groups or folds"):
         ms.validate(folds).calibrated(X[:-20], y[:-20])
     numbers = np.arange(len(y)) % 3
     by_hand = ms.learn(X, y, folds=numbers)
     for wrong in (numbers + 0.7, numbers + 1, numbers[:-1]):
-        with pytest.raises(ParameterError, match="numbers has to be"):
+        with pytest.raises(ParameterError, match="numbers must be"):
             ms.validate(by_hand, X, y, numbers=wrong, scoring="accuracy")
 
 
@@ -374,7 +374,7 @@ def test_estimates_and_measurements_agree_on_classes_never_met():
     y = np.where(np.arange(len(y)) < 40, 1, 0)
     numbers = np.repeat(np.arange(5), 40)
     folds, wishes = ms.learn(X, y, folds=numbers), {"Cs": [1.0], "scoring": SCORINGS[2:5]}
-    with pytest.warns(FoldWarning, match="All rows of class 1 lie in fold 0"):
+    with pytest.warns(FoldWarning, match="All rows of class 1 are in fold 0"):
         guess = ms.validate(folds, **wishes)
     with pytest.warns(FoldWarning):
         exact = ms.validate(folds, X, y, numbers=numbers, **wishes)
@@ -399,7 +399,7 @@ def test_curves_of_one_c_and_many_settings_are_parted_too(several, monkeypatch):
     folds = ms.learn(X, y, folds=3)
     wishes = {"Cs": [1.0], "class_weights": [None, "balanced", {0: 2.0}], "scoring": "roc_auc"}
     wanted = ms.validate(folds, X, y, **wishes)
-    monkeypatch.setattr("mergesvm.analysis.validation.KEPT_BYTES", 1)
+    monkeypatch.setattr("mergesvm.analysis.validation.MAX_KEPT_BYTES", 1)
     np.testing.assert_array_equal(ms.validate(folds, X, y, **wishes).scores["roc_auc"], wanted.scores["roc_auc"])
 
 

@@ -308,7 +308,7 @@ def test_two_classes_need_no_choice_of_a_scheme(made, mergesvm, tmp_path):
         (["learn", "day1.parquet", "--label", "y", "--folds", "1"], "from 2 to 1,000, not 1"),
         (
             ["solve", "all.knowledge", "--C", "auto", "--data", "day1.parquet", "--label", "y"],
-            "not the rows, weights, groups or folds that were learned",
+            "Give the rows, weights, groups or folds that were learned",
         ),
         (["learn", "day1.parquet", "--label", "y", "--folds", "4", "--groups", "z"], "there is no column 'z'"),
         (
@@ -333,7 +333,7 @@ def test_two_classes_need_no_choice_of_a_scheme(made, mergesvm, tmp_path):
         (["solve", "all.knowledge", "--class-weight", "auto", "--Cs", "1,2"], "--Cs are the values for --C auto"),
         (["solve", "all.knowledge", "--label", "y"], "--data is for choosing terms"),
         (["solve", "all.knowledge", "--C", "auto", "--label", "y"], "name with --data the files"),
-        (["solve", "all.knowledge", "--C", "auto", "--scoring", "beauty"], "scoring has to be among"),
+        (["solve", "all.knowledge", "--C", "auto", "--scoring", "beauty"], "scoring must be one or more of"),
         (
             ["solve", "all.knowledge", "--multiclass", "auto", "--scoring", "neg_squared_loss"],
             "does not compare one-vs-rest with one-vs-one",
@@ -376,7 +376,7 @@ def test_warnings_are_told_as_such_and_not_at_all_if_quiet(tmp_path):
 
     run("learn", "rows.csv", "--label", "y", "--folds", "5", "-o", "folds.knowledge", "--quiet")
     told = run("solve", "folds.knowledge", "--C", "auto", "-o", "model.msvm")
-    assert told.startswith("Warning: All rows of class 'rare' lie in fold ")
+    assert told.startswith("Warning: All rows of class 'rare' are in fold ")
     assert ".py" not in told
     assert run("solve", "folds.knowledge", "--C", "auto", "-o", "other.msvm", "--quiet") == ""
     page = json.loads(

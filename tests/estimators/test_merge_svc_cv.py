@@ -168,7 +168,7 @@ def test_probabilities_are_fitted_on_decisions_about_rows_held_out(data, method)
 def test_a_class_of_one_fold_cannot_be_calibrated(data):
     X, y = data
     numbers = np.where(y == 2, 0, np.arange(len(y)) % 3)
-    with pytest.raises(KnowledgeError, match="lie in fold 0"):
+    with pytest.raises(KnowledgeError, match="are in fold 0"):
         MergeSVCCV(CS, cv=PredefinedSplit(numbers), calibration="platt").fit(X, y)
 
 

@@ -1,4 +1,4 @@
-"""The grid of candidates: all combinations of C, class weights and multi-class scheme, and their planes."""
+"""The grid of candidates: all combinations of C, class weights and multi-class scheme, and their hyperplanes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from mergesvm.multiclass.decomposition import Problems
 
 @dataclass(frozen=True)
 class Grid:
-    """Candidates: for each setting of class weights and scheme all values of C, in this order.
+    """Candidates: all values of C for each setting of class weights and multi-class scheme, in this order.
 
     Attributes
     ----------
     Cs : array of shape (Cs,)
-        Rising.
+        In increasing order.
     settings : tuple of SolveOptions
-        All but C.
+        All options but C.
     """
 
     Cs: NDArray[np.float64]
@@ -49,10 +49,10 @@ class Grid:
         penalize_intercept: bool = True,
         ties: str = "recount",
     ) -> Grid:
-        """A grid of everything that is given; one alone is meant as a list of one."""
+        """The grid of all combinations; a single value stands for a list of one."""
         values = np.unique(values_of(Cs))
-        weightings = _several(class_weights, "class_weights")
-        schemes = _several(multiclass, "multiclass")
+        weightings = _as_list(class_weights, "class_weights")
+        schemes = _as_list(multiclass, "multiclass")
         settings = (
             SolveOptions(values[0], weight, scheme, standardize, penalize_intercept, ties).check()
             for scheme in schemes
@@ -71,16 +71,16 @@ class Grid:
         return (self[index] for index in range(len(self)))
 
     def parts(self, count: int) -> Iterator[tuple[list[int], Grid]]:
-        """About so many grids of some candidates each, at most one for each, and their places in this one."""
-        # Candidates of one C share decompositions: only where that is not enough, settings are parted, too.
+        """Split into about ``count`` grids, with the places of their candidates in this one."""
+        # Settings with the same C share decompositions, so they are split only if there are too few values of C.
         everything = list(range(len(self.settings)))
         for own in [[each] for each in everything] if count > len(self.Cs) else [everything]:
             for some in np.array_split(np.arange(len(self.Cs)), min(count, len(self.Cs))):
                 places = [setting * len(self.Cs) + int(at) for setting in own for at in some]
                 yield places, Grid(self.Cs[some], tuple(self.settings[setting] for setting in own))
 
-    def solve(self, knowledge: Knowledge, engine: Threads) -> list[Solved]:
-        """The planes of all candidates, setting by setting."""
+    def solve(self, knowledge: Knowledge, engine: Threads) -> list[SolvedSetting]:
+        """Solve all candidates, setting by setting."""
         with small_blas(knowledge.width):
             sets = [setting.problems(knowledge) for setting in self.settings]
             fixed = self.settings[0]
@@ -93,12 +93,12 @@ class Grid:
                 engine=engine,
             )
         solved = zip(self.settings, sets, paths, strict=True)
-        return [Solved(knowledge, setting, self.Cs, problems, path) for setting, problems, path in solved]
+        return [SolvedSetting(knowledge, setting, self.Cs, problems, path) for setting, problems, path in solved]
 
 
 @dataclass(frozen=True)
-class Solved:
-    """The planes of one setting at all values of C."""
+class SolvedSetting:
+    """The hyperplanes of one setting at all values of C."""
 
     knowledge: Knowledge
     setting: SolveOptions
@@ -113,17 +113,17 @@ class Solved:
 
     @property
     def in_pairs(self) -> bool:
-        """Whether each pair of classes has a plane."""
+        """Whether each pair of classes has a hyperplane."""
         return self.setting.in_pairs(len(self.labels))
 
     def bundle(self) -> Bundle:
-        """All planes: those of the first C, then those of the next."""
+        """All hyperplanes: those of the first C, then those of the next."""
         coefs = np.concatenate([solution.coefs for solution in self.solutions])
         offsets = np.concatenate([solution.offsets for solution in self.solutions])
         return Bundle(coefs, offsets, self.knowledge.anchor)
 
     def signs(self, labels: tuple[Label, ...]) -> NDArray[np.int8]:
-        """The side that each of these classes takes in each plane of the bundle, (planes, labels); 0 for a stranger."""
+        """Sign of each class in each hyperplane of the bundle, (hyperplanes, labels); 0 for an unknown class."""
         table = np.zeros((len(self.problems), len(labels)), dtype=np.int8)
         for column, label in enumerate(labels):
             if label in self.labels:
@@ -136,9 +136,9 @@ class Solved:
             yield replace(self.setting, C=float(C)).model(self.knowledge, self.problems, solution)
 
 
-def _several(given: Any, name: str) -> list[Any]:
-    """What is given as a list, without doubles; one alone is meant as a list of one."""
+def _as_list(given: Any, name: str) -> list[Any]:
+    """The distinct values of a list; a single value stands for a list of one."""
     items = [given] if given is None or isinstance(given, (str, Mapping)) else list(given)
     if not items:
-        raise ParameterError(f"{name} is empty: give at least one.")
+        raise ParameterError(f"{name} is empty. Give at least one value.")
     return [item for at, item in enumerate(items) if item not in items[:at]]

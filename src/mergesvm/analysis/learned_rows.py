@@ -1,4 +1,4 @@
-"""The rows that were learned in folds, given once more."""
+"""The rows that folds were learned from, given again, each with its fold."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from mergesvm.models.pairwise import PairwiseModel
 
 Numbers = NDArray[np.float64]
 
-SAME = 1e-6
-"""Weights that differ by no more than this share are the same but for rounding."""
+WEIGHT_TOLERANCE = 1e-6
+"""Relative difference of weights that is due to rounding."""
 
 BLOCK_BYTES = 2**24
-"""Rows are scored so many bytes at a time."""
+"""Rows are scored in blocks of this size."""
 
 
 @dataclass(frozen=True)
 class LearnedRows:
-    """The rows that were learned, once more, each with its fold."""
+    """The rows that folds were learned from; see :func:`~mergesvm.analysis.validation.validate` for the arguments."""
 
     folds: Folds
     X: Any
@@ -43,84 +43,87 @@ class LearnedRows:
     progress: Progress | None = None
 
     def batches(self) -> Iterator[tuple[Batch, NDArray[np.int64]]]:
-        """Rows, and the fold of each."""
-        folding = self.folds.folding
+        """Batches of rows, and the fold of each row."""
+        assignment = self.folds.folding
         if isinstance(self.X, Scan):
             self._check_columns(self.X.width, self.X.names)
             for part in self.X:
                 if part.rows.n_rows:
                     batch = batch_of(part)
-                    yield self._checked(batch), folding.numbers(batch.rows, folding.groups_of(part), self.engine)
+                    yield self._checked(batch), assignment.numbers(batch.rows, assignment.groups_of(part), self.engine)
                 if self.progress is not None:
                     self.progress(self.X)
             return
         batch = Batch.of(self.X, self.y, self.sample_weight)
         self._check_columns(batch.rows.width, batch.rows.names)
         if self.numbers is None:
-            yield self._checked(batch), folding.numbers(batch.rows, self.groups, self.engine)
+            yield self._checked(batch), assignment.numbers(batch.rows, self.groups, self.engine)
             return
         numbers = np.asarray(self.numbers)
-        whole = numbers.shape == (batch.rows.n_rows,) and numbers.dtype.kind in "iu"
-        if not whole or numbers.min() < -1 or numbers.max() >= len(self.folds):
+        valid = numbers.shape == (batch.rows.n_rows,) and numbers.dtype.kind in "iu"
+        if not valid or numbers.min() < -1 or numbers.max() >= len(self.folds):
             raise ParameterError(
-                f"numbers has to be the fold of each of {batch.rows.n_rows} rows, from 0 to {len(self.folds) - 1}, or "
-                f"-1 for one that is never held out."
+                f"numbers must be the fold of each of {batch.rows.n_rows} rows, from 0 to {len(self.folds) - 1}, or "
+                f"-1 for a row that is never held out."
             )
         yield self._checked(batch), numbers.astype(np.int64)
 
-    def check_whole(self, fold: int, totals: Numbers) -> None:
-        """Raise an error if the rows given, by the weight of each class, are not those of which a fold was learned."""
+    def check_complete(self, fold: int, totals: Numbers) -> None:
+        """Raise an error if the weight of each class differs from that of the rows the fold was learned from."""
         part = self.folds[fold]
         learned = np.zeros(len(self.folds.labels))
         learned[[self.folds.labels.index(label) for label in part.labels]] = part.counts
-        wrong = np.flatnonzero(np.abs(totals - learned) > SAME * np.maximum(learned, totals))
+        wrong = np.flatnonzero(np.abs(totals - learned) > WEIGHT_TOLERANCE * np.maximum(learned, totals))
         if len(wrong):
             at = wrong[0]
             raise DataError(
-                f"Fold {fold} was learned from rows of class {self.folds.labels[at]!r} that weigh {learned[at]:g}, and "
-                f"those given weigh {totals[at]:g}: these are not the rows, weights, groups or folds that were learned."
+                f"Fold {fold} was learned from rows of class {self.folds.labels[at]!r} with a weight of "
+                f"{learned[at]:g}, but those given have {totals[at]:g}. Give the rows, weights, groups or folds that "
+                f"were learned."
             )
 
     def _check_columns(self, width: int, names: tuple[str, ...] | None) -> None:
         check_columns(width, names, self.folds.signature, "the folds were", "folds.signature.names")
 
     def _checked(self, batch: Batch) -> Batch:
-        strangers = [label for label in batch.labels.classes if label not in self.folds.labels]
-        if strangers:
-            raise ParameterError(
-                f"Class {strangers[0]!r} is in none of the folds: rows can only be measured that were learned."
-            )
+        unknown = [label for label in batch.labels.classes if label not in self.folds.labels]
+        if unknown:
+            raise ParameterError(f"Class {unknown[0]!r} is in none of the folds. Give only rows that were learned.")
         batch.rows.check_finite("before validating")
         return batch
 
     def decisions(self, models: Sequence[LinearModel | PairwiseModel]) -> tuple[Numbers, NDArray[np.intp], Numbers]:
-        """Decisions (rows, columns) on the rows of each fold by its model, the places of their classes, and weights."""
+        """Decisions (rows, columns) on the rows of each fold by its model, the codes of their classes, and weights."""
         labels = self.folds.labels
         for fold, model in enumerate(models):
             missing = [label for label in labels if label not in model.labels]
             if missing:
                 raise KnowledgeError(
-                    f"All rows of class {missing[0]!r} lie in fold {fold}: without it, nothing tells of that class. "
-                    f"Deal the rows out otherwise."
+                    f"All rows of class {missing[0]!r} are in fold {fold}, so the model of the other folds does not "
+                    f"know it. Assign the rows to folds differently: folds=[...], or other groups."
                 )
-        found: list[tuple[Any, ...]] = []
-        for batch, numbers in self.batches():
-            table = np.array([*(labels.index(label) for label in batch.labels.classes), -1], dtype=np.intp)
-            codes = table[batch.labels.codes]
-            weights = np.ones(len(codes)) if batch.weights is None else batch.weights
-            for start, stop in spans(batch.rows.n_rows, max(256, BLOCK_BYTES // (8 * batch.rows.width))):
-                block = batch.rows.block(start, stop)
-                for fold, model in enumerate(models):
-                    held = np.flatnonzero((numbers[start:stop] == fold) & (codes[start:stop] >= 0))
-                    if len(held):
-                        decided = model.decision_function(block[held])
-                        decided = decided.reshape(len(held), -1)
-                        numbered = np.full(len(held), fold)
-                        found.append((decided, codes[start + held], weights[start + held], numbered))
-        if not found:
-            raise KnowledgeError("None of these rows lies in a fold.")
-        scores, places, heavy, of_fold = (np.concatenate(each) for each in zip(*found, strict=True))
+        blocks = [part for batch, numbers in self.batches() for part in _decide(models, labels, batch, numbers)]
+        if not blocks:
+            raise KnowledgeError("None of these rows is in a fold.")
+        scores, codes, weights, numbers = (np.concatenate(each) for each in zip(*blocks, strict=True))
         for fold in range(len(models)):
-            there = of_fold == fold
-            self.check_whole(fold, np.bincount(places[there], heavy[there], len(labels)).astype(np.float64))
-        return scores, places, heavy
+            own = numbers == fold
+            self.check_complete(fold, np.bincount(codes[own], weights[own], len(labels)).astype(np.float64))
+        return scores, codes, weights
+
+
+def _decide(
+    models: Sequence[LinearModel | PairwiseModel], labels: tuple[Any, ...], batch: Batch, numbers: NDArray[np.int64]
+) -> Iterator[tuple[Numbers, NDArray[np.intp], Numbers, NDArray[np.intp]]]:
+    """Decisions, codes, weights and folds of blocks of held-out rows, each fold by its model."""
+    table = np.array([*(labels.index(label) for label in batch.labels.classes), -1], dtype=np.intp)
+    codes = table[batch.labels.codes]
+    weights = np.ones(len(codes)) if batch.weights is None else batch.weights
+    for start, stop in spans(batch.rows.n_rows, max(256, BLOCK_BYTES // (8 * batch.rows.width))):
+        block = batch.rows.block(start, stop)
+        for fold, model in enumerate(models):
+            held_out = np.flatnonzero((numbers[start:stop] == fold) & (codes[start:stop] >= 0))
+            if len(held_out):
+                decisions = model.decision_function(block[held_out]).reshape(len(held_out), -1)
+                at = start + held_out
+                yield decisions, codes[at], weights[at], np.full(len(held_out), fold)

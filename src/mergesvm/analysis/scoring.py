@@ -1,4 +1,4 @@
-"""How candidates are scored on folds: exactly, by what is to be expected, or by what is counted."""
+"""Cross-validation scores of candidates: exact losses, estimates from the sums, or measurements on the rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.analysis.expected import expected_of_all
-from mergesvm.analysis.fold_scoring import TINY, FoldScorer, Tally, examine
-from mergesvm.analysis.grid import Grid, Solved
+from mergesvm.analysis.fold_scoring import EPSILON, FoldScorer, score_folds
+from mergesvm.analysis.fold_tally import FoldTally
+from mergesvm.analysis.grid import Grid, SolvedSetting
 from mergesvm.analysis.learned_rows import LearnedRows
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
@@ -20,7 +21,7 @@ from mergesvm.methods.proximal.losses import class_losses, squared_losses
 Numbers = NDArray[np.float64]
 
 LOSSES = ("neg_squared_loss", "neg_balanced_loss")
-"""What is exact without data."""
+"""Scorings that are exact without data."""
 
 SCORINGS = (*LOSSES, "accuracy", "balanced_accuracy", "neg_log_loss", "roc_auc")
 
@@ -30,7 +31,7 @@ MEASURES = {
     "neg_log_loss": "log_loss",
     "roc_auc": "auc",
 }
-"""Of what is counted, where each score is found."""
+"""Attribute of FoldTally for each scoring that is measured."""
 
 EXPECTED = {
     "accuracy": "recalls",
@@ -38,55 +39,56 @@ EXPECTED = {
     "neg_log_loss": "log_losses",
     "roc_auc": "aucs",
 }
-"""What has to be expected for an estimate of each score."""
+"""Attribute of Expected from which each scoring is estimated."""
 
 NEEDS = {"neg_log_loss": {"probabilities"}, "roc_auc": {"probabilities", "ranks"}}
 
 
-def scorings_of(scoring: str | Sequence[str]) -> tuple[str, ...]:
-    """Scorings by their names; one alone is meant as a list of one.
+def check_scoring(scoring: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of scorings; a single name stands for a list of one.
 
-    >>> scorings_of("accuracy")
+    >>> check_scoring("accuracy")
     ('accuracy',)
     """
     names = (scoring,) if isinstance(scoring, str) else tuple(scoring)
     unknown = [name for name in names if name not in SCORINGS]
     if unknown or not names:
         wrong = unknown[0] if unknown else scoring
-        raise ParameterError(f"scoring has to be among {', '.join(SCORINGS)}, not {wrong!r}.")
+        raise ParameterError(f"scoring must be one or more of {', '.join(SCORINGS)}, not {wrong!r}.")
     return names
 
 
-def scored(
+def score_candidates(
     grid: Grid, folds: Folds, names: tuple[str, ...], rows: LearnedRows | None, engine: Threads
 ) -> dict[str, Numbers]:
-    """Scores of all candidates of a grid in all folds, for each scoring (candidates, folds)."""
+    """Scores (candidates, folds) of all candidates of a grid in all folds, by name of the scoring."""
     scores = {name: np.full((len(grid), len(folds)), np.nan) for name in names}
     needs: set[str] = set().union(*(NEEDS.get(name, set()) for name in names))
-    counted = [name for name in names if name not in LOSSES]
-    examiners: list[FoldScorer | None] = []
+    others = [name for name in names if name not in LOSSES]
+    scorers: list[FoldScorer | None] = []
     for fold, held_out in enumerate(folds):
         train = folds.train(fold)
         if not held_out.labels or not train.labels:
-            examiners.append(None)
+            scorers.append(None)
             continue
         solved = grid.solve(train, engine)
         for name in set(names) & set(LOSSES):
             scores[name][:, fold] = np.concatenate([_loss(each, held_out, name) for each in solved])
-        if counted and rows is None:
-            _estimate(scores, counted, fold, solved, held_out, engine)
-        examiners.append(FoldScorer(solved, folds.labels, needs) if counted and rows is not None else None)
-    if rows is not None and any(examiners):
-        for fold, tally in enumerate(examine(examiners, rows.batches(), engine)):
+        if others and rows is None:
+            for name, found in _estimate(others, solved, held_out, engine).items():
+                scores[name][:, fold] = found
+        scorers.append(FoldScorer(solved, folds.labels, needs) if others and rows is not None else None)
+    if rows is not None and any(scorers):
+        for fold, tally in enumerate(score_folds(scorers, rows.batches(), engine)):
             if tally is not None:
-                rows.check_whole(fold, tally.totals)
-                for name in counted:
+                rows.check_complete(fold, tally.totals)
+                for name in others:
                     scores[name][:, fold] = _measured(tally, name)
     return scores
 
 
-def _loss(solved: Solved, held_out: Knowledge, name: str) -> Numbers:
-    """The mean over problems of the mean squared loss, negative, at each C."""
+def _loss(solved: SolvedSetting, held_out: Knowledge, name: str) -> Numbers:
+    """Negative mean over problems of the mean squared loss, at each C."""
     known = [label for label in held_out.labels if label in solved.labels]
     if not known:
         return np.full(len(solved.Cs), np.nan)
@@ -95,54 +97,47 @@ def _loss(solved: Solved, held_out: Knowledge, name: str) -> Numbers:
     if name == "neg_squared_loss":
         totals, weights = squared_losses(held_out, bundle, signs), np.abs(signs) @ held_out.counts
     else:
-        # Both sides of a problem count alike, as balanced weights would have it, and in each side all its classes.
+        # Both sides of a problem count the same, as with balanced weights, and in each side all its classes.
         by_class, sides = class_losses(held_out, bundle, signs) / held_out.counts, (signs > 0, signs < 0)
         counts = [side.sum(axis=1) for side in sides]
         totals = sum((by_class * side).sum(axis=1) / np.maximum(n, 1) for side, n in zip(sides, counts, strict=True))
         weights = sum((n > 0).astype(np.float64) for n in counts)
     with np.errstate(invalid="ignore"):
         means = np.where(weights > 0, totals / weights, np.nan)
-    return -mean_of(means.reshape(len(solved.Cs), -1))
+    return -mean_per_row(means.reshape(len(solved.Cs), -1))
 
 
 def _estimate(
-    scores: dict[str, Numbers],
-    names: list[str],
-    fold: int,
-    solved: Sequence[Solved],
-    held_out: Knowledge,
-    engine: Threads,
-) -> None:
+    names: list[str], solved: Sequence[SolvedSetting], held_out: Knowledge, engine: Threads
+) -> dict[str, Numbers | float]:
+    """Expected scores of all candidates, by name of the scoring."""
     known = [label for label in held_out.labels if label in solved[0].labels]
     if not known:
-        for name in {*names} - {"roc_auc"}:
-            scores[name][:, fold] = np.log(TINY) if name == "neg_log_loss" else 0.0
-        return
-    there, wanted = held_out.only(known), [EXPECTED[name] for name in names]
+        without = {"accuracy": 0.0, "balanced_accuracy": 0.0, "neg_log_loss": float(np.log(EPSILON))}
+        return {name: without.get(name, float("nan")) for name in names}
+    present, wanted = held_out.only(known), [EXPECTED[name] for name in names]
     paths = (list(each.models()) for each in solved)
-    guesses = [guess for models in paths for guess in expected_of_all(models, there, wanted, engine.workers)]
-    for at, guess in enumerate(guesses):
-        # Rows of classes that the model has not met are wrong, and given no probability.
-        share = float(guess.counts.sum() / held_out.frequencies.sum())
-        found = {
-            "accuracy": guess.accuracy * share,
-            "balanced_accuracy": guess.balanced_accuracy * len(known) / len(held_out.labels),
-            "neg_log_loss": (1 - share) * np.log(TINY) - share * guess.log_loss,
-            "roc_auc": guess.auc,
-        }
-        for name in names:
-            scores[name][at, fold] = found[name]
+    found = [each for models in paths for each in expected_of_all(models, present, wanted, engine.workers)]
+    # Rows of classes that the model has not seen are predicted wrongly, with probability 0 of their class.
+    fraction = float(present.frequencies.sum() / held_out.frequencies.sum())
+    scores = {
+        "accuracy": [each.accuracy * fraction for each in found],
+        "balanced_accuracy": [each.balanced_accuracy * len(known) / len(held_out.labels) for each in found],
+        "neg_log_loss": [(1 - fraction) * np.log(EPSILON) - fraction * each.log_loss for each in found],
+        "roc_auc": [each.auc for each in found],
+    }
+    return {name: np.array(scores[name]) for name in names}
 
 
-def _measured(tally: Tally, name: str) -> Numbers:
+def _measured(tally: FoldTally, name: str) -> Numbers:
     values: Numbers = getattr(tally, MEASURES[name])
     return -values if name.startswith("neg_") else values
 
 
-def mean_of(values: Numbers) -> Numbers:
-    """The mean of each row of the numbers that there are; NaN where there are none.
+def mean_per_row(values: Numbers) -> Numbers:
+    """Mean of each row, without NaN; NaN for a row of NaN.
 
-    >>> mean_of(np.array([[1.0, 3.0], [np.nan, 2.0]]))
+    >>> mean_per_row(np.array([[1.0, 3.0], [np.nan, 2.0]]))
     array([2., 2.])
     """
     known = ~np.isnan(values)
@@ -150,6 +145,6 @@ def mean_of(values: Numbers) -> Numbers:
     return np.where(count > 0, np.where(known, values, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
 
 
-def deviation_of(values: Numbers) -> Numbers:
-    """The standard deviation of each row, likewise."""
-    return np.sqrt(mean_of((values - mean_of(values)[:, None]) ** 2))
+def deviation_per_row(values: Numbers) -> Numbers:
+    """Standard deviation of each row, without NaN."""
+    return np.sqrt(mean_per_row((values - mean_per_row(values)[:, None]) ** 2))

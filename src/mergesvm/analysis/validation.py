@@ -1,4 +1,4 @@
-"""Cross-validation of a whole grid, from the sums of the folds alone or with one more pass over the rows."""
+"""Cross-validation of a grid of candidates, from the sums of the folds alone or with one pass over the rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mergesvm.analysis.grid import Grid
 from mergesvm.analysis.learned_rows import LearnedRows
-from mergesvm.analysis.scoring import LOSSES, deviation_of, mean_of, scored, scorings_of
+from mergesvm.analysis.scoring import LOSSES, check_scoring, deviation_per_row, mean_per_row, score_candidates
 from mergesvm.data.labels import Label
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import FoldWarning, KnowledgeError, ParameterError, warn_caller
@@ -28,25 +28,25 @@ from mergesvm.models.pairwise import PairwiseModel
 
 Numbers = NDArray[np.float64]
 
-KEPT_BYTES = 2**29
-"""Curves need all scores at one time: of more candidates than fit in here, some are examined after the others."""
+MAX_KEPT_BYTES = 2**29
+"""ROC curves need the probabilities of all rows: if they take more memory than this, candidates are split."""
 
 
 @dataclass(frozen=True)
 class Validation:
-    """How well each candidate does on rows that it has not seen.
+    """Scores of each candidate on rows that it was not learned from.
 
     Attributes
     ----------
     grid : Grid
-        The candidates; ``grid[i]`` are the terms of the i-th.
+        The candidates; ``grid[i]`` are the options of the i-th.
     scoring : tuple of str
         The first decides.
     scores : dict of scoring to array of shape (candidates, folds)
         Higher is better.
     measured : bool
-        Whether rows were looked at. If not, losses are exact, and all else is estimated from the class-conditional
-        normal of the scores.
+        Whether candidates were scored on rows. If not, losses are exact, and the other scores are estimates that assume
+        normal scores within each class.
     folds : Folds
     """
 
@@ -57,37 +57,37 @@ class Validation:
     folds: Folds
 
     def mean(self, scoring: str | None = None) -> Numbers:
-        """The mean over the folds, (candidates,); NaN where there is no number for any."""
-        return mean_of(self.scores[scoring or self.scoring[0]])
+        """Mean over the folds, (candidates,); NaN if no fold has a score."""
+        return mean_per_row(self.scores[scoring or self.scoring[0]])
 
     @property
     def best_index(self) -> int:
-        """The candidate with the highest mean; of equals the first, whose C is smallest."""
+        """Index of the candidate with the highest mean score; of equal ones the first, with the smallest C."""
         means = self.mean()
         if np.isnan(means).all():
             raise KnowledgeError(
-                f"No candidate has a number for {self.scoring[0]}: no fold has rows of the classes that this needs."
+                f"No candidate has a score for {self.scoring[0]}: no fold has rows of the classes that it needs."
             )
         return int(np.nanargmax(means))
 
     @property
     def best(self) -> SolveOptions:
-        """The terms of the best candidate."""
+        """Options of the best candidate."""
         return self.grid[self.best_index]
 
     @property
     def best_score(self) -> float:
-        """Its mean score."""
+        """Mean score of the best candidate."""
         return float(self.mean()[self.best_index])
 
     def solve(self, n_jobs: int | None = None) -> LinearModel | PairwiseModel:
-        """The model of all rows on the best terms."""
+        """The model of all rows with the best options."""
         return solve(self.folds, **self.best.as_dict(), n_jobs=n_jobs)
 
     def held_out(self) -> list[tuple[LinearModel | PairwiseModel, Knowledge]]:
-        """For each fold, the model of all others on the best terms, and the knowledge of the fold.
+        """For each fold, the model of all other folds with the best options, and the knowledge of the fold.
 
-        Folds without rows are left out, and those without which a class has no rows.
+        Leaves out empty folds, and folds that hold all rows of a class.
 
         >>> import mergesvm as ms
         >>> from sklearn.datasets import load_breast_cancer
@@ -97,10 +97,13 @@ class Validation:
         0.09
         """
         return [
-            (solve(self.folds.train(fold), **self.best.as_dict()), part)
+            (self._without(fold), part)
             for fold, part in enumerate(self.folds)
             if part.labels and self.folds.train(fold).labels == self.folds.labels
         ]
+
+    def _without(self, fold: int) -> LinearModel | PairwiseModel:
+        return solve(self.folds.train(fold), **self.best.as_dict())
 
     def calibrated(
         self,
@@ -113,9 +116,9 @@ class Validation:
         numbers: Any = None,
         n_jobs: int | None = None,
     ) -> LinearModel | PairwiseModel:
-        """The model of all rows on the best terms, with probabilities fitted on rows that their model had not seen.
+        """The model of all rows with the best options, and probabilities calibrated by cross-validation.
 
-        Each row that was learned, given once more, is scored by the model of all folds but its own; see
+        Takes the rows that were learned, and scores each by the model of all other folds. See
         :meth:`Model.calibrated` for the methods, and :func:`validate` for the rows.
 
         >>> import mergesvm as ms
@@ -127,19 +130,17 @@ class Validation:
         check_method(method)
         model, engine = self.solve(n_jobs), Threads(n_jobs)
         rows = LearnedRows(self.folds, X, y, sample_weight, groups, numbers, engine)
-        scores, codes, weights = rows.decisions(
-            [solve(self.folds.train(fold), **self.best.as_dict()) for fold in range(len(self.folds))]
-        )
+        scores, codes, weights = rows.decisions([self._without(fold) for fold in range(len(self.folds))])
         return model.with_calibration(Calibration.fit(scores, codes, weights, method, len(model.labels)))
 
     def table(self) -> list[dict[str, Any]]:
-        """One row a candidate: its terms, and mean and standard deviation of each score."""
-        columns = {name: (mean_of(scores), deviation_of(scores)) for name, scores in self.scores.items()}
+        """One row per candidate: its options, and mean and standard deviation of each score."""
+        columns = {name: (mean_per_row(scores), deviation_per_row(scores)) for name, scores in self.scores.items()}
         return [
-            {"C": terms.C, "class_weight": terms.class_weight, "multiclass": terms.multiclass}
+            {"C": options.C, "class_weight": options.class_weight, "multiclass": options.multiclass}
             | {name: float(mean[at]) for name, (mean, _) in columns.items()}
             | {f"{name} deviation": float(deviation[at]) for name, (_, deviation) in columns.items()}
-            for at, terms in enumerate(self.grid)
+            for at, options in enumerate(self.grid)
         ]
 
     def __repr__(self) -> str:
@@ -151,7 +152,7 @@ class Validation:
         )
 
     def exact(self, scoring: str) -> bool:
-        """Whether a score is what measuring all rows gives, and not an estimate."""
+        """Whether a score is exact, and not an estimate."""
         return self.measured or scoring in LOSSES
 
 
@@ -173,19 +174,19 @@ def validate(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Validation:
-    """Score all candidates on the folds that each has not seen: what cross-validation by as many trainings gives.
+    """Cross-validate a grid of candidates from the sums of the folds, with the results of training each on each fold.
 
-    Without rows, squared losses are exact, and all else is estimated, as if the scores of each class were normal. With
-    the rows that were learned, given once more, everything is measured, for all candidates at once.
+    Without rows, squared losses are exact, and other scores are estimates that assume normal scores within each class.
+    With the rows that were learned, all scores are measured, for all candidates in one pass.
 
     Parameters
     ----------
     folds : Folds
-        What ``ms.learn(..., folds=5)`` gives.
+        The result of ``ms.learn(..., folds=5)``.
     X, y, sample_weight : rows as they were learned; or a scan, optional
-        The order does not matter, unless folds were given by hand.
+        In any order, unless folds were given as a sequence.
     Cs : list of float, optional
-        By default 25 from 1e-6 to 1e6.
+        By default 25 values from 1e-6 to 1e6.
     class_weights : a weighting, or list of weightings
         None, "inverse", "complement", "balanced", or a mapping; see :func:`solve`.
     multiclass : {"ovr", "ovo"}, or list of both
@@ -193,12 +194,13 @@ def validate(
         As in :func:`solve`, the same for all candidates.
     scoring : str or list of str
         The first decides: "neg_squared_loss", the mean over binary problems of the mean of (1 - y f(x))^2 over rows;
-        "neg_balanced_loss", in which both sides of a problem count alike, and in each side its classes; "accuracy",
-        "balanced_accuracy", "neg_log_loss", "roc_auc" (of more than two classes the mean of each against the rest).
+        "neg_balanced_loss", in which both sides of a problem count the same, and in each side its classes; "accuracy",
+        "balanced_accuracy", "neg_log_loss", "roc_auc" (for more than two classes the mean of each against the rest).
     groups : as in :func:`learn`
     numbers : sequence of int, optional
-        The fold of each row of X, where folds were given by hand.
+        The fold of each row of X, if folds were given as a sequence.
     n_jobs : int, optional
+        Number of threads (default: one per core).
     progress : function, optional
         Called with the scan after each of its slices.
 
@@ -217,51 +219,55 @@ def validate(
     True
     """
     if not isinstance(folds, Folds):
-        kind = type(folds).__name__
-        raise TypeError(f"Only folds can be validated, not {kind}: learn with folds=5, or make Folds of pieces.")
+        raise TypeError(f"folds must be Folds, as learned with folds=5, not {type(folds).__name__}.")
     grid = Grid.of(Cs, class_weights, multiclass, standardize, penalize_intercept, ties)
-    names = scorings_of(scoring)
+    names = check_scoring(scoring)
     if names[0] in LOSSES and len(folds.labels) > 2 and len({setting.multiclass for setting in grid.settings}) > 1:
         raise ParameterError(
-            f"{names[0]} does not compare one-vs-rest with one-vs-one, whose problems have other rows. Let accuracy "
-            f"decide (scoring='accuracy'), or validate one scheme at a time."
+            f"{names[0]} cannot compare one-vs-rest with one-vs-one, because their problems have different rows. Use "
+            f"scoring='accuracy', or validate one scheme at a time."
         )
-    if not folds.labels:
-        raise KnowledgeError("There is nothing to validate: the folds have no rows, or rows of weight zero only.")
-    if not folds.rows.any():
-        raise KnowledgeError("No row lies in a fold: all are never held out.")
-    if int((folds.rows > 0).sum()) < (2 if folds.rest is None else 1):
-        raise KnowledgeError(
-            f"All rows lie in one fold (n_samples = {int(folds.total.rows.sum())}), so that there are none left to "
-            f"learn from. Equal rows, and those of a group, stay together: give more rows, other groups or folds=[...]."
-        )
-    with small_blas(folds.total.width):
-        for piece in (folds.total, *folds):
-            check_sound(piece)
+    _check_folds(folds)
     _warn_of_lone_classes(folds)
     engine = Threads(n_jobs)
     rows = None if X is None else LearnedRows(folds, X, y, sample_weight, groups, numbers, engine, progress)
     scores = {name: np.full((len(grid), len(folds)), np.nan) for name in names}
     kept = 8 * int(folds.rows.sum()) * len(folds.labels) * len(grid)
-    passes = -(-kept // KEPT_BYTES) if rows is not None and "roc_auc" in names else 1
+    passes = -(-kept // MAX_KEPT_BYTES) if rows is not None and "roc_auc" in names else 1
     for places, some in grid.parts(passes):
-        for name, found in scored(some, folds, names, rows, engine).items():
+        for name, found in score_candidates(some, folds, names, rows, engine).items():
             scores[name][places] = found
     return Validation(grid, names, scores, rows is not None, folds)
+
+
+def _check_folds(folds: Folds) -> None:
+    """Raise an error if the folds cannot be held out in turn, or their sums are not those of rows."""
+    if not folds.labels:
+        raise KnowledgeError("The folds have no rows, or only rows of weight zero. Learn some first.")
+    if not folds.rows.any():
+        raise KnowledgeError("No row is in a fold: all are never held out.")
+    if int((folds.rows > 0).sum()) < (2 if folds.rest is None else 1):
+        raise KnowledgeError(
+            f"All rows are in one fold (n_samples = {int(folds.total.rows.sum())}), so none are left to learn from. "
+            f"Equal rows, and those of a group, stay together: give more rows, other groups or folds=[...]."
+        )
+    with small_blas(folds.total.width):
+        for piece in (folds.total, *folds):
+            check_sound(piece)
 
 
 def _warn_of_lone_classes(folds: Folds) -> None:
     lone = lone_class(folds)
     if lone is not None:
         warn_caller(
-            f"All rows of class {lone[0]!r} lie in fold {lone[1]}: what is learned without it has never met them, and "
-            f"is wrong there. Deal the rows out otherwise: folds=[...], or other groups.",
+            f"All rows of class {lone[0]!r} are in fold {lone[1]}: models learned without it do not know the class and "
+            f"predict these rows wrongly. Assign the rows to folds differently: folds=[...], or other groups.",
             FoldWarning,
         )
 
 
 def lone_class(folds: Folds) -> tuple[Label, int] | None:
-    """A class of which all rows lie in one fold, and that fold; None where there is no such class.
+    """A class with all its rows in one fold, and that fold; None if there is no such class.
 
     >>> import mergesvm as ms
     >>> lone_class(ms.learn([[0.0], [1.0], [2.0]], ["a", "a", "b"], folds=[0, 1, 1]))
