@@ -1,1 +1,1 @@
-"""The distributed kernel SVM by parallel updates."""
+"""Kernel support vector machines, trained in parallel by units that each hold their own rows."""

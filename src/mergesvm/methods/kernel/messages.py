@@ -1,4 +1,4 @@
-"""What units and the one that leads them say to one another."""
+"""Messages between the coordinator and the units."""
 
 from __future__ import annotations
 
@@ -7,225 +7,131 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from mergesvm.data.labels import Label
-from mergesvm.models.kernel_function import Kernel, Lifted
+from mergesvm.methods.kernel.ragged_array import RaggedArray
 
-Pair = tuple[Label, Label]
-"""The classes that a problem tells apart: the negative, and the positive one."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What units work on.
-
-    Attributes
-    ----------
-    pairs : list of pairs of classes
-    bounds : array of shape (pairs, 2)
-        What alpha of a row of weight 1 is bounded by, on either side.
-    kernel : Kernel
-    real : dtype
-        The precision of kernel values.
-    dense : bool
-        Whether sparse rows are multiplied as dense ones.
-    origin : array of shape (features,), or None
-        About which rows are multiplied, where the kernel allows it.
-    rooms : array of int, shape (pairs,)
-        How many rows a unit proposes at a time, for either direction of each problem.
-    whole : array of bool, shape (pairs,)
-        Which problems are so small that they can be solved at one go: a unit begins by solving those of its own rows.
-    noise : float
-        By what share chance decides which of the violators are proposed.
-    sifts : bool
-        Whether a unit first solves the problem of these rows by itself, and proposes only those that are then in use.
-    memory : int
-        Bytes for columns of the kernel matrix, at each unit.
-    penalty : float
-        Of (y'alpha)^2 / 2; negative where y'alpha = 0 is demanded.
-    tolerance : float
-        To which small problems are solved.
-    workers : int
-        How many threads a unit may take that is alone.
-    """
-
-    pairs: list[Pair]
-    bounds: NDArray[np.float64]
-    kernel: Kernel
-    real: np.dtype[Any]
-    dense: bool
-    origin: NDArray[np.float64] | None
-    rooms: NDArray[np.int64]
-    whole: NDArray[np.bool_]
-    noise: float
-    sifts: bool
-    memory: int
-    penalty: float
-    tolerance: float
-    workers: int
-
-    def lifted(self, rows: Any) -> Lifted:
-        """Rows as they are multiplied."""
-        if sparse.issparse(rows) and self.dense:
-            rows = rows.toarray()
-        elif isinstance(rows, np.ndarray) and not self.dense:
-            rows = sparse.csr_array(rows)
-        return self.kernel.lift(rows, self.real, self.origin)
+EMPTY = np.zeros(0, np.int64)
+"""An empty array of indices."""
 
 
 @dataclass(frozen=True)
-class Packet:
-    """Rows that travel: their numbers, and the rows as they were given."""
+class RowPacket:
+    """Rows that are sent: their indices among all rows, their labels, and the rows as they were given."""
 
-    numbers: NDArray[np.int64]
+    indices: NDArray[np.int64]
     labels: list[Label]
     rows: Any
 
     def __len__(self) -> int:
-        return len(self.numbers)
-
-
-@dataclass(frozen=True)
-class RaggedArray:
-    """One list of entries for each of some problems, one after another.
-
-    >>> lists = RaggedArray.of([np.array([3, 1]), np.array([7])])
-    >>> lists.keys[lists.span(1)], len(lists)
-    (array([7]), 2)
-
-    Attributes
-    ----------
-    firsts : array of int, shape (problems + 1,)
-        Where the list of each problem begins.
-    keys : array of int
-        Which row an entry is about.
-    values : array, or None
-    """
-
-    firsts: NDArray[np.int64]
-    keys: NDArray[np.int64]
-    values: NDArray[np.float64] | None = None
-
-    @classmethod
-    def of(cls, keys: list[NDArray[np.int64]], values: list[NDArray[np.float64]] | None = None) -> RaggedArray:
-        """From the lists of the problems."""
-        firsts = np.cumsum([0, *(len(part) for part in keys)], dtype=np.int64)
-        joined = np.concatenate(keys) if keys else np.zeros(0, np.int64)
-        return cls(firsts, joined, np.concatenate(values) if values else None if values is None else np.zeros(0))
-
-    @classmethod
-    def empty(cls, problems: int) -> RaggedArray:
-        """Of no entries."""
-        return cls(np.zeros(problems + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))
-
-    @classmethod
-    def merged(cls, parts: list[RaggedArray]) -> RaggedArray:
-        """Of the same problems, one list for all parts of each.
-
-        >>> one, other = RaggedArray.of([np.array([3]), np.array([7])]), RaggedArray.of([np.array([1]), np.array([5])])
-        >>> RaggedArray.merged([one, other]).keys
-        array([3, 1, 7, 5])
-        """
-        at = np.concatenate([part.problems for part in parts])
-        order = np.argsort(at, kind="stable")
-        keys, values = np.concatenate([part.keys for part in parts]), [part.values for part in parts]
-        firsts = np.sum([part.firsts for part in parts], axis=0)
-        return cls(firsts, keys[order], None if values[0] is None else np.concatenate(values)[order])  # type: ignore[arg-type]
-
-    @property
-    def problems(self) -> NDArray[np.int64]:
-        """Which problem each entry is of."""
-        return np.repeat(np.arange(len(self)), np.diff(self.firsts))
-
-    def span(self, at: int) -> slice:
-        """Where the list of a problem is."""
-        return slice(int(self.firsts[at]), int(self.firsts[at + 1]))
-
-    def __len__(self) -> int:
-        return len(self.firsts) - 1
+        return len(self.indices)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What units are told: by how much y alpha of rows moves, and what to go on with.
+    """The coordinator's message to all units: the steps to apply, and the problems to work on next.
 
     Attributes
     ----------
-    arrivals : Packet or None
-        Rows that have come into use; they get the next ids, at all units alike.
+    new_rows : RowPacket or None
+        Rows that all units need from now on, usually new support vectors. They get the next ids, the same at all units.
     moved : array of int
-        The problems in which rows move.
+        The problems in which dual variables change.
     steps : RaggedArray
-        By how much y alpha moves, by id, for those problems.
-    live : array of int, shape (live,)
-        The problems that are not at their end.
-    kept : RaggedArray or None
-        Ids of rows that stay in the working set, for the live problems; None for all that are in use.
-    intercepts : array of shape (live,)
-    limits : array of shape (live, 2)
-        The highest v that may rise, and the lowest that may fall, of all units: beyond them rows can sleep.
-    awake : bool
-        Whether all rows have to be awake.
-    begins : bool
-        Whether units begin with small problems of their own rows.
+        Changes of y alpha, by id of the shared row, for those problems.
+    active : array of int, shape (active,)
+        The problems that have not converged.
+    working_set : RaggedArray or None
+        Ids of rows that stay in the working set, for the active problems; None for all support vectors.
+    intercepts : array of shape (active,)
+    limits : array of shape (active, 2)
+        Over all units, the largest v in I_up and the smallest in I_low (m and M in LIBSVM's paper). Rows at a bound
+        with v beyond them can be shrunk.
+    unshrink : bool
+        Whether shrunk rows become active again.
+    solve_locally : bool
+        Whether units begin by solving small problems restricted to their own rows.
     """
 
-    arrivals: Packet | None
+    new_rows: RowPacket | None
     moved: NDArray[np.int64]
     steps: RaggedArray
-    live: NDArray[np.int64]
-    kept: RaggedArray | None
+    active: NDArray[np.int64]
+    working_set: RaggedArray | None
     intercepts: NDArray[np.float64]
     limits: NDArray[np.float64]
-    awake: bool = True
-    begins: bool = False
+    unshrink: bool = True
+    solve_locally: bool = False
+
+    @classmethod
+    def start(
+        cls,
+        active: NDArray[np.int64],
+        intercepts: NDArray[np.float64],
+        working_set: RaggedArray | None,
+        *,
+        solve_locally: bool = False,
+    ) -> Request:
+        """The first request of a training: no dual variable changes yet."""
+        steps, limits = RaggedArray.empty(0), no_limits(len(active))
+        return cls(None, EMPTY, steps, active, working_set, intercepts, limits, solve_locally=solve_locally)
+
+    @classmethod
+    def move(cls, moved: NDArray[np.int64], steps: RaggedArray) -> Request:
+        """A request that only changes dual variables."""
+        return cls(None, moved, steps, EMPTY, RaggedArray.empty(0), np.zeros(0), no_limits(0))
+
+
+def no_limits(problems: int) -> NDArray[np.float64]:
+    """Limits of a request by which no row is shrunk, (problems, 2)."""
+    return np.tile([np.inf, -np.inf], (problems, 1))
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a unit says: how far its problems are, and which rows it proposes to move.
+    """A unit's answer: the state of its problems, and the rows that it proposes for the working set.
 
     Attributes
     ----------
-    told : array of shape (live, TOLD)
+    stats : array of shape (active, N_STATS)
+        See :mod:`mergesvm.methods.kernel.stats`.
     proposed : RaggedArray
-        By number of the row; the values are of shape (rows, 4): v, alpha, its bound, and y.
-    news : Packet or None
-        Those of them that were never proposed before.
-    asleep : int
-        How many rows sleep.
-    settled : array of int, or None
-        Numbers of the rows that are in use in problems that a unit has solved by itself, if it has.
+        By index of the row; the values, of shape (rows, 4), are v, alpha, its bound and y.
+    new_rows : RowPacket or None
+        The rows among them that this unit has not sent before.
+    n_shrunk : int
+        Number of shrunk rows.
+    solved_locally : array of int, or None
+        Indices of the support vectors of problems that the unit solved on its own, if it did.
     """
 
-    told: NDArray[np.float64]
+    stats: NDArray[np.float64]
     proposed: RaggedArray
-    news: Packet | None = None
-    asleep: int = 0
-    settled: NDArray[np.int64] | None = None
+    new_rows: RowPacket | None = None
+    n_shrunk: int = 0
+    solved_locally: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
-class Conclusion:
-    """What a unit says at the end, of all problems.
+class FinalReply:
+    """A unit's answer at the end of a training, about all problems.
 
     Attributes
     ----------
-    told : array of shape (problems, TOLD)
+    stats : array of shape (problems, N_STATS)
     moments : array of shape (problems, 2, 3)
-        Count, mean and scatter of the scores of either side.
+        Count, mean and sum of squared deviations of the scores, per side.
     coefs : RaggedArray
-        Y alpha of the rows in use, by number.
+        y alpha of the support vectors, by index of the row.
     """
 
-    told: NDArray[np.float64]
+    stats: NDArray[np.float64]
     moments: NDArray[np.float64]
     coefs: RaggedArray
 
 
 def size_of(message: Any) -> int:
-    """Bytes of the numbers in a message.
+    """Bytes of the arrays in a message.
 
     >>> size_of(RaggedArray(np.zeros(2, np.int64), np.zeros(3, np.int64)))
     40
@@ -234,6 +140,6 @@ def size_of(message: Any) -> int:
         return message.nbytes
     if hasattr(message, "indptr"):
         return int(message.data.nbytes + message.indices.nbytes + message.indptr.nbytes)
-    if isinstance(message, (Packet, RaggedArray, Request, Reply)):
+    if isinstance(message, (RowPacket, RaggedArray, Request, Reply)):
         return sum(size_of(getattr(message, part.name)) for part in fields(message))
     return 0

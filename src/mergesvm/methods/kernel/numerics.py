@@ -1,8 +1,10 @@
-"""What is settled once, by the first rows: the kernel's gamma, the origin, and the precision."""
+"""KernelNumerics: the kernel's gamma, the precision and the origin, chosen once from the first rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -10,78 +12,75 @@ from numpy.typing import NDArray
 
 from mergesvm.engines.base import Units
 from mergesvm.errors import DataError
-from mergesvm.methods.kernel.worker.local_rows import RowInfo
+from mergesvm.methods.kernel.stats import TINY, RowSummary
 from mergesvm.models.kernel_function import Kernel
 
-ROUGH = 2e-4
-"""Exponents of float32 may be off by this much, and no more, for it to be used."""
+MAX_FLOAT32_EXPONENT_ERROR = 2e-4
+"""Use float32 only while the rounding error of the exponent of an RBF kernel is at most this."""
 
-LITTLE = 1000
-"""Of so few rows kernel values are computed in float64: they are soon computed."""
+MAX_FLOAT32_VALUE = 1e12
+"""Use float32 only while the values of other kernels are at most this."""
 
-SPARSE = 0.01
-"""Rows of which a smaller share is stored are multiplied as sparse ones."""
+MAX_ROWS_FOR_FLOAT64 = 1000
+"""Up to this number of rows kernel values are computed in float64, which is fast enough."""
+
+MIN_DENSITY_FOR_DENSE = 0.01
+"""Sparse rows are multiplied as dense ones if at least this fraction of their values is stored."""
 
 
 @dataclass(frozen=True)
 class KernelNumerics:
-    """On what a kernel machine stands, whatever rows come and go.
+    """The kernel and how it is evaluated; the same for all later rows.
 
     Attributes
     ----------
     kernel : Kernel
-    real : dtype
+    dtype : dtype
         The precision of kernel values.
     dense : bool
-        Whether sparse rows are multiplied as dense ones.
+        Whether products of sparse rows are computed on dense copies.
     origin : array of shape (features,), or None
-        RowInfo which rows are multiplied, where the kernel allows it.
+        Subtracted from rows before products, for kernels that are invariant to shifts.
     """
 
     kernel: Kernel
-    real: np.dtype[Any]
+    dtype: np.dtype[Any]
     dense: bool
     origin: NDArray[np.float64] | None
 
     @classmethod
-    def of(cls, units: Units[Any], kernel: Kernel, precision: str | None, rows: int) -> KernelNumerics:
-        """What suits the rows at all units, of which none is shown."""
-        abouts: list[RowInfo] = units.call("about", isinstance(kernel.gamma, str))
-        width, tiny = len(abouts[0].sums), np.finfo(np.float64).tiny
-        if isinstance(kernel.gamma, str):
-            variance = _variance(abouts)
-            scaled = kernel.gamma == "scale" and variance > 0 and np.isfinite(variance)
-            kernel = replace(kernel, gamma=1 / (width * variance) if scaled else 1 / width)
-        kernel = kernel.check()
-        stored, cells = sum(about.stored for about in abouts), sum(about.cells for about in abouts)
-        dense = stored >= SPARSE * cells or kernel.kind == "callable"
-        sums, weight = np.sum([about.sums for about in abouts], axis=0), sum(about.weight for about in abouts)
-        origin = sums / max(weight / width, tiny) if kernel.shifts and dense else None
-        reach = float(np.max(units.call("reach", origin)))
-        if not np.isfinite(reach) or (kernel.kind == "poly" and not np.isfinite(_power(kernel, reach))):
+    def of(cls, units: Units[Any], kernel: Kernel, precision: str | None, n_rows: int) -> KernelNumerics:
+        """Choose the numerics from summaries of the units; rows stay local."""
+        summary: RowSummary = reduce(add, units.call("summarize", isinstance(kernel.gamma, str)))
+        kernel = _with_gamma(kernel, summary).check()
+        dense = summary.stored >= MIN_DENSITY_FOR_DENSE * summary.cells or kernel.kind == "callable"
+        origin = summary.sums / max(summary.weight / summary.width, TINY) if kernel.shifts and dense else None
+        norm = float(np.max(units.call("max_squared_norm", origin)))
+        if not np.isfinite(norm) or (kernel.kind == "poly" and not np.isfinite(_largest_power(kernel, norm))):
             raise DataError("Input X has values too large for the kernel. Rescale the columns.")
-        if kernel.kind == "rbf":
-            rough = kernel.gamma * reach * 2**-22 > ROUGH
-        else:
-            rough = (_power(kernel, reach) if kernel.kind == "poly" else reach) > 1e12
-        wide = rough or rows <= LITTLE or kernel.kind == "callable"
-        real = np.dtype(precision or ("float64" if wide else "float32"))
-        if not kernel.bears(reach, real):
-            raise DataError(f"Input X has values too large for the kernel in {real.name}. Rescale the columns.")
-        return cls(kernel, real, dense, origin)
+        double = n_rows <= MAX_ROWS_FOR_FLOAT64 or kernel.kind == "callable" or not _fits_float32(kernel, norm)
+        dtype = np.dtype(precision or ("float64" if double else "float32"))
+        if not kernel.bears(norm, dtype):
+            raise DataError(f"Input X has values too large for the kernel in {dtype.name}. Rescale the columns.")
+        return cls(kernel, dtype, dense, origin)
 
 
-def _variance(abouts: list[RowInfo]) -> float:
-    """Of all values at all units."""
-    mean, scatter, seen = 0.0, 0.0, 0.0
-    for about in abouts:
-        if about.weight:
-            apart, share = about.mean - mean, about.weight / (seen + about.weight)
-            mean, scatter = mean + apart * share, scatter + about.scatter + apart * apart * seen * share
-            seen += about.weight
-    return scatter / max(seen, float(np.finfo(np.float64).tiny))
+def _with_gamma(kernel: Kernel, summary: RowSummary) -> Kernel:
+    """The kernel with a number for gamma "scale" or "auto"."""
+    if not isinstance(kernel.gamma, str):
+        return kernel
+    variance, width = summary.variance, summary.width
+    scaled = kernel.gamma == "scale" and variance > 0 and np.isfinite(variance)
+    return replace(kernel, gamma=1 / (width * variance) if scaled else 1 / width)
 
 
-def _power(kernel: Kernel, reach: float) -> float:
+def _fits_float32(kernel: Kernel, norm: float) -> bool:
+    """Whether float32 is precise enough for rows of up to this squared norm."""
+    if kernel.kind == "rbf":
+        return kernel.gamma * norm * 2**-22 <= MAX_FLOAT32_EXPONENT_ERROR
+    return (_largest_power(kernel, norm) if kernel.kind == "poly" else norm) <= MAX_FLOAT32_VALUE
+
+
+def _largest_power(kernel: Kernel, norm: float) -> float:
     with np.errstate(over="ignore"):
-        return float(np.float64(kernel.gamma * reach + abs(kernel.coef0)) ** kernel.degree)
+        return float(np.float64(kernel.gamma * norm + abs(kernel.coef0)) ** kernel.degree)

@@ -1,4 +1,4 @@
-"""What a kernel machine is to be, and what has become of it."""
+"""KernelOptions: the parameters of a kernel support vector machine and of its training."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mergesvm.data.labels import Label
-from mergesvm.methods.kernel.exchange import Exchange
-from mergesvm.methods.kernel.messages import Packet, Pair, RaggedArray
+from mergesvm.errors import ParameterError
 from mergesvm.models.kernel_function import Kernel
-from mergesvm.models.score_moments import SideMoments
+
+STOPPING_RULES = ("violation", "gap")
+"""What ``tol`` bounds: the violation of the optimality (KKT) conditions, or the relative duality gap."""
+
+MODEL_OPTIONS = ("kernel", "C", "class_weight", "beta", "method", "accelerated", "precision")
+"""The options that cannot change between trainings of the same units."""
 
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """What a kernel machine is to be.
+    """Parameters of a kernel support vector machine and of its training.
 
     Attributes
     ----------
@@ -27,17 +27,17 @@ class KernelOptions:
     C : float
     class_weight : None, str or mapping
     beta : float or None
-        Times the number of units, the penalty of (y'alpha)^2 / 2; None for y'alpha = 0.
+        Times the number of units, the penalty on (y'alpha)^2 / 2; None for the constraint y'alpha = 0.
     method : {"working-set", "active-set", "gradient"}
-    tolerance : float
-    gap : bool
-    rounds : int or None
-    most_support : int or None
+    tol : float
+    stop : {"violation", "gap"}
+    max_iter : int or None
+    max_support_vectors : int or None
     accelerated : bool
-    size : int
-        Of the working set.
-    memory : int
-        Bytes for columns of the kernel matrix, at all units together.
+    working_set : int
+        Number of rows in the working set.
+    cache_bytes : int
+        Memory for columns of the kernel matrix, at all units together.
     precision : {"float32", "float64"} or None
     """
 
@@ -46,49 +46,35 @@ class KernelOptions:
     class_weight: Mapping[Any, float] | str | None
     beta: float | None
     method: str
-    tolerance: float
-    gap: bool
-    rounds: int | None
-    most_support: int | None
+    tol: float
+    stop: str
+    max_iter: int | None
+    max_support_vectors: int | None
     accelerated: bool
-    size: int
-    memory: int
+    working_set: int
+    cache_bytes: int
     precision: str | None
 
+    def __post_init__(self) -> None:
+        if self.method == "gradient" and self.beta is None:
+            raise ParameterError(
+                "method='gradient' needs beta, a penalty in place of the constraint y'alpha = 0. Set beta, for example "
+                "to 1.0, or use method='working-set'."
+            )
+        if self.max_support_vectors is not None and self.method != "active-set":
+            raise ParameterError(
+                f"max_support_vectors={self.max_support_vectors} needs method='active-set', not {self.method!r}, which "
+                f"solves the problem to the end."
+            )
 
-@dataclass(frozen=True)
-class Trained:
-    """What training has come to.
+    @property
+    def stops_on_gap(self) -> bool:
+        """Whether ``tol`` bounds the duality gap, relative to the dual objective."""
+        return self.stop == "gap"
 
-    Attributes
-    ----------
-    pairs : list of pairs of classes
-    rows : dict of class to int
-    coefs : RaggedArray
-        Y alpha of the rows in use, by number, for each pair.
-    support : Packet or None
-        The rows that are in use in any pair; None if there are none.
-    intercepts : array of shape (pairs,)
-    objectives, gaps : arrays of shape (pairs,)
-        F, and by how much the primal objective is larger.
-    violation : float
-        The largest there is.
-    moments : SideMoments
-    rounds : int
-    exchange : Exchange
-    history : list of float
-        F after each round, of the gradient method.
-    """
-
-    pairs: list[Pair]
-    rows: dict[Label, int]
-    coefs: RaggedArray
-    support: Packet | None
-    intercepts: NDArray[np.float64]
-    objectives: NDArray[np.float64]
-    gaps: NDArray[np.float64]
-    violation: float
-    moments: SideMoments
-    rounds: int
-    exchange: Exchange
-    history: list[float]
+    def check_continues(self, before: KernelOptions) -> None:
+        """Raise an error if training cannot continue from one with the options ``before``."""
+        for name in MODEL_OPTIONS:
+            was, wanted = getattr(before, name), getattr(self, name)
+            if was != wanted:
+                raise ParameterError(f"{name} was {was!r} in fit and cannot change to {wanted!r}. Call fit again.")

@@ -1,4 +1,4 @@
-"""Small problems, many of them at a time, as compiled kernels solve them."""
+"""Subproblems: some rows of many binary problems, solved by sequential minimal optimisation (SMO)."""
 
 from __future__ import annotations
 
@@ -12,40 +12,41 @@ from numpy.typing import NDArray
 from mergesvm.data.rows.base import spans
 from mergesvm.engines.threads import Threads
 
-STEPS = 1000
-"""In the plane of two rows a problem is solved in a few steps a row; this limit is for those that are not."""
+MAX_STEPS_PER_ROW = 1000
+"""SMO usually needs a few steps per row; this limit ends a subproblem that does not converge."""
 
-PARTS = 8
-"""Each thread gets the problems in so many parts, because some take longer than others."""
+CHUNKS_PER_THREAD = 8
+"""Subproblems take unequal time: each thread gets them in this number of chunks."""
 
 
 @dataclass
 class Subproblems:
-    """Some rows of each of many problems, one problem after another, and how far they are.
+    """Some rows of each of many binary problems, concatenated, with their dual variables.
 
     Attributes
     ----------
-    firsts : array of int, shape (problems + 1,)
-        Where the rows of each problem begin.
-    places : array of int
-        Where each row is among the lifted ones.
+    starts : array of int, shape (problems + 1,)
+        Problem k has the entries starts[k] to starts[k + 1].
+    positions : array of int
+        The position of each entry among the lifted rows.
     y, v, alpha, bound : arrays
+        Sign of the class, y - f with the score f, dual variable, and its upper bound.
     totals : array of shape (problems,)
-        Y'alpha of all rows, also those elsewhere.
+        y'alpha over all rows of a problem, not only those here.
 
     Examples
     --------
-    Two rows at 0 and 1 meet half way, where alpha (1 - exp(-1)) = 1:
+    Two rows at 0 and 1, of different classes: alpha (1 - exp(-1)) = 1.
 
     >>> y, rows = np.array([-1.0, 1.0]), np.array([[0.0, 0.0, 1.0], [np.sqrt(2), -1.0, 1.0]])
-    >>> smalls = Subproblems(np.array([0, 2]), np.array([0, 1]), y, y.copy(), np.zeros(2), np.full(2, 9.0), np.zeros(1))
-    >>> smalls.solve(rows, (0, 1.0, 0, 0.0), -1.0, np.array([1e-9]), Threads(1))
-    >>> smalls.alpha.round(3)
+    >>> pair = Subproblems(np.array([0, 2]), np.array([0, 1]), y, y.copy(), np.zeros(2), np.full(2, 9.0), np.zeros(1))
+    >>> pair.solve(rows, (0, 1.0, 0, 0.0), -1.0, np.array([1e-9]), Threads(1))
+    >>> pair.alpha.round(3)
     array([1.582, 1.582])
     """
 
-    firsts: NDArray[np.int64]
-    places: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    positions: NDArray[np.int64]
     y: NDArray[np.float64]
     v: NDArray[np.float64]
     alpha: NDArray[np.float64]
@@ -53,43 +54,43 @@ class Subproblems:
     totals: NDArray[np.float64]
 
     def __len__(self) -> int:
-        return len(self.firsts) - 1
+        return len(self.starts) - 1
 
     @cached_property
     def problems(self) -> NDArray[np.int64]:
-        """Which problem each row is of."""
-        return np.repeat(np.arange(len(self)), np.diff(self.firsts))
+        """The problem of each entry."""
+        return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of values of the rows, by problem."""
+        """Sum values of the entries by problem."""
         return np.bincount(self.problems, values, len(self)).astype(np.float64)
 
-    def middles(self, intercepts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """By problem, the middle between the highest v that may rise and the lowest that may fall, as they are now.
+    def intercepts(self, defaults: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The midpoint between the largest v in I_up and the smallest in I_low, by problem.
 
-        Where nothing may rise, or nothing fall, it is as given.
+        A problem for which one of these sets is empty has its default.
         """
-        from mergesvm.methods.kernel.jit.dual import middles
+        from mergesvm.methods.kernel.jit.smo import midpoints
 
-        found = intercepts.copy()
-        middles(self.firsts, self.y, self.v, self.alpha, self.bound, found)
+        found = defaults.copy()
+        midpoints(self.starts, self.y, self.v, self.alpha, self.bound, found)
         return found
 
     def span(self, k: int) -> slice:
-        """Where the rows of a problem are."""
-        return slice(int(self.firsts[k]), int(self.firsts[k + 1]))
+        """The slice of the entries of one problem."""
+        return slice(int(self.starts[k]), int(self.starts[k + 1]))
 
     def solve(
         self, rows: NDArray[Any], kernel: Any, penalty: float, tolerances: NDArray[np.float64], threads: Threads
     ) -> None:
-        """Solve all problems to their tolerances, in place; ``rows`` are lifted dense ones."""
-        from mergesvm.methods.kernel.jit.dual import ascend_all
+        """Solve all problems to their tolerances, in place; ``rows`` are lifted dense rows."""
+        from mergesvm.methods.kernel.jit.smo import solve_subproblems
 
-        def some(part: tuple[int, int]) -> None:
-            here = slice(*part)
-            ascend_all(
-                self.firsts[part[0] : part[1] + 1],
-                self.places,
+        def solve_chunk(chunk: tuple[int, int]) -> None:
+            here = slice(*chunk)
+            solve_subproblems(
+                self.starts[chunk[0] : chunk[1] + 1],
+                self.positions,
                 rows,
                 kernel,
                 self.y,
@@ -99,7 +100,8 @@ class Subproblems:
                 self.totals[here],
                 penalty,
                 tolerances[here],
-                STEPS,
+                MAX_STEPS_PER_ROW,
             )
 
-        threads.map(some, list(spans(len(self), max(1, len(self) // (PARTS * threads.workers)))))
+        size = max(1, len(self) // (CHUNKS_PER_THREAD * threads.workers))
+        threads.map(solve_chunk, list(spans(len(self), size)))

@@ -1,1 +1,1 @@
-"""Compiled functions of the kernel SVM."""
+"""Compiled functions of the kernel method. Importing any module of this package imports numba."""

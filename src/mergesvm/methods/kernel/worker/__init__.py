@@ -1,1 +1,1 @@
-"""What one unit does: it holds rows and the dual variables of those rows."""
+"""A unit of a parallel training: it holds rows and their dual variables, and proposes rows for the working set."""

@@ -1,4 +1,4 @@
-"""ColumnCache of the kernel matrix, kept within a budget of memory."""
+"""ColumnCache: columns of the kernel matrix, cached within a memory budget."""
 
 from __future__ import annotations
 
@@ -9,116 +9,116 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.methods.kernel.row_store import Known
+from mergesvm.methods.kernel.row_store import LiftedStore
 from mergesvm.models.kernel_function import Kernel, Lifted
 
-FEWEST, MOST = 64, 1 << 20
-"""So many columns are kept at least, however small the budget is, and at most."""
+MIN_COLUMNS, MAX_COLUMNS = 64, 1 << 20
+"""The number of cached columns is at least and at most this, whatever the budget."""
 
 
 class ColumnCache:
-    """Kernel values of the rows of one class with rows known by their ids: computed once, and kept while they fit.
+    """Kernel values between the rows of one class and shared rows, as columns by the ids of the shared rows.
 
     Parameters
     ----------
     kernel : Kernel
     rows : Lifted
         The rows of the class.
-    real : dtype
+    dtype : dtype
     capacity : int
-        How many columns are kept. The oldest make room.
+        Number of columns that are cached. The oldest are replaced first.
 
     Attributes
     ----------
-    awake : int
-        Only so many rows, the first, are looked after; see :meth:`rearrange`.
-    computed : int
-        Kernel values computed so far.
+    n_active : int
+        Number of rows that are not shrunk; they come first. Columns have values of these rows only.
+    n_computed : int
+        Number of kernel values computed so far.
 
     Examples
     --------
-    >>> kernel, real, known = Kernel("linear"), np.dtype(np.float64), Known()
-    >>> columns = ColumnCache(kernel, kernel.lift(np.array([[1.0], [2.0]]), real), real, 100)
-    >>> known.append(kernel.lift(np.array([[3.0], [5.0]]), real))
-    >>> [(columns.slab[slots], part) for part, slots in columns.bring(np.array([1]), known)]
+    >>> kernel, dtype, shared = Kernel("linear"), np.dtype(np.float64), LiftedStore()
+    >>> cache = ColumnCache(kernel, kernel.lift(np.array([[1.0], [2.0]]), dtype), dtype, 100)
+    >>> shared.append(kernel.lift(np.array([[3.0], [5.0]]), dtype))
+    >>> [(cache.columns[slots], part) for part, slots in cache.fetch(np.array([1]), shared)]
     [(array([[ 5., 10.]]), slice(0, 1, None))]
     """
 
-    def __init__(self, kernel: Kernel, rows: Lifted, real: np.dtype[Any], capacity: int) -> None:
+    def __init__(self, kernel: Kernel, rows: Lifted, dtype: np.dtype[Any], capacity: int) -> None:
         self.kernel, self.rows = kernel, rows
-        self.awake = len(rows)
-        self.capacity = min(max(capacity, FEWEST), MOST)
-        self.computed = 0
-        self._real = real
-        self._slots = np.full(0, -1, dtype=np.int64)
+        self.n_active = len(rows)
+        self.capacity = min(max(capacity, MIN_COLUMNS), MAX_COLUMNS)
+        self.n_computed = 0
+        self._dtype = dtype
+        self._slots = np.full(0, -1, dtype=np.int64)  # by id
         self._next = 0
 
-    # Where all problems are small, no column is ever kept: memory is taken when the first is.
+    # Small problems need no cache: its arrays are allocated when the first column is computed.
     @cached_property
-    def slab(self) -> NDArray[Any]:
-        """The columns, (capacity, rows); pages that are never used are never there."""
-        return np.empty((self.capacity, len(self.rows)), dtype=self._real)
+    def columns(self) -> NDArray[Any]:
+        """The cached columns, (capacity, rows); unused pages take no memory."""
+        return np.empty((self.capacity, len(self.rows)), dtype=self._dtype)
 
     @cached_property
-    def _holders(self) -> NDArray[np.int64]:
+    def _ids(self) -> NDArray[np.int64]:
         return np.full(self.capacity, -1, dtype=np.int64)
 
     @cached_property
-    def _whole(self) -> NDArray[np.bool_]:
+    def _complete(self) -> NDArray[np.bool_]:
         return np.zeros(self.capacity, dtype=bool)
 
-    def bring(self, ids: NDArray[np.int64], known: Known) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-        """For parts of ``ids``, the places of their columns in the slab, valid until the next part is asked for.
+    def fetch(self, ids: NDArray[np.int64], shared: LiftedStore) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+        """Yield parts of ``ids`` with the slots of their columns, which are valid until the next part.
 
-        ``known`` are the turned rows of all ids.
+        ``shared`` are the turned rows of all ids.
         """
-        if len(known) > len(self._slots):
-            self._slots = np.append(self._slots, np.full(2 * len(known) - len(self._slots), -1, dtype=np.int64))
+        if len(shared) > len(self._slots):
+            self._slots = np.append(self._slots, np.full(2 * len(shared) - len(self._slots), -1, dtype=np.int64))
         step = self.capacity // 2
         for start in range(0, len(ids), step):
             part = slice(start, min(start + step, len(ids)))
-            yield part, self._bring(ids[part], known)
+            yield part, self._fetch(ids[part], shared)
 
-    def _bring(self, ids: NDArray[np.int64], known: Known) -> NDArray[np.int64]:
+    def _fetch(self, ids: NDArray[np.int64], shared: LiftedStore) -> NDArray[np.int64]:
         while True:
             missing = ids[self._slots[ids] < 0]
             if not len(missing):
                 return self._slots[ids]
-            self._compute(missing[: self.capacity - self._next], known)
+            self._cache(missing[: self.capacity - self._next], shared)
 
-    def _compute(self, ids: NDArray[np.int64], known: Known) -> None:
-        places = slice(self._next, self._next + len(ids))
-        held = self._holders[places]
-        self._slots[held[held >= 0]] = -1
-        self.fill(ids, known, slice(0, self.awake), self.slab[places, : self.awake])
-        self._holders[places], self._slots[ids] = ids, np.arange(places.start, places.stop)
-        self._whole[places] = self.awake == len(self.rows)
-        self._next = places.stop % self.capacity
+    def _cache(self, ids: NDArray[np.int64], shared: LiftedStore) -> None:
+        slots = slice(self._next, self._next + len(ids))
+        replaced = self._ids[slots]
+        self._slots[replaced[replaced >= 0]] = -1
+        self.compute(ids, shared, slice(0, self.n_active), self.columns[slots, : self.n_active])
+        self._ids[slots], self._slots[ids] = ids, np.arange(slots.start, slots.stop)
+        self._complete[slots] = self.n_active == len(self.rows)
+        self._next = slots.stop % self.capacity
 
-    def fill(self, ids: NDArray[np.int64], known: Known, rows: slice, out: NDArray[Any]) -> None:
-        """Kernel values of known rows with some of the rows of the class, (ids, rows)."""
-        self.kernel.fill(known.take(ids), self.rows.take(rows), out)
-        self.computed += out.size
+    def compute(self, ids: NDArray[np.int64], shared: LiftedStore, rows: slice, out: NDArray[Any]) -> None:
+        """Compute kernel values between shared rows and some rows of the class, (ids, rows), without caching them."""
+        self.kernel.fill(shared.take(ids), self.rows.take(rows), out)
+        self.n_computed += out.size
 
     @property
-    def held(self) -> int:
-        """How many columns are kept now."""
+    def n_cached(self) -> int:
+        """Number of cached columns."""
         return int((self._slots >= 0).sum())
 
-    def rearrange(self, order: NDArray[np.int64], awake: int) -> None:
-        """Put the first rows into another order, and then look after only so many of them."""
-        from mergesvm.methods.kernel.jit.unit import reorder
+    def shrink(self, order: NDArray[np.int64], n_active: int) -> None:
+        """Permute the active rows, and keep only the first of them active."""
+        from mergesvm.methods.kernel.jit.scores import permute_columns
 
         self.rows.reorder(order)
-        if self.computed:
-            reorder(self.slab, np.flatnonzero(self._holders >= 0), order)
-        self.awake = awake
+        if self.n_computed:
+            permute_columns(self.columns, np.flatnonzero(self._ids >= 0), order)
+        self.n_active = n_active
 
-    def wake(self) -> None:
-        """Look after all rows again; columns that lack some of them are forgotten."""
-        self.awake = len(self.rows)
-        if not self.computed:
+    def unshrink(self) -> None:
+        """Make all rows active again, and drop the columns that lack some of them."""
+        self.n_active = len(self.rows)
+        if not self.n_computed:
             return
-        torn = np.flatnonzero(~self._whole & (self._holders >= 0))
-        self._slots[self._holders[torn]] = -1
-        self._holders[torn] = -1
+        dropped = np.flatnonzero(~self._complete & (self._ids >= 0))
+        self._slots[self._ids[dropped]] = -1
+        self._ids[dropped] = -1

@@ -1,7 +1,8 @@
-"""One of the units among which a kernel machine is trained: it has rows that no other unit sees."""
+"""Unit: holds some of the rows, and works on their dual variables."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,43 @@ from numpy.typing import NDArray
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label
 from mergesvm.errors import DataError
-from mergesvm.methods.kernel.messages import Conclusion, Packet, RaggedArray, Reply, Request, Setting
-from mergesvm.methods.kernel.row_store import Known
-from mergesvm.methods.kernel.worker.dual_state import DualState, Past, members_of
-from mergesvm.methods.kernel.worker.local_rows import LocalRows, RowInfo
+from mergesvm.methods.kernel.messages import EMPTY, FinalReply, Reply, Request, RowPacket
+from mergesvm.methods.kernel.ragged_array import RaggedArray
+from mergesvm.methods.kernel.row_store import LiftedStore
+from mergesvm.methods.kernel.setup import TrainingSetup
+from mergesvm.methods.kernel.stats import RowSummary
+from mergesvm.methods.kernel.worker.dual_state import DualState, SavedState, members_of
+from mergesvm.methods.kernel.worker.local_problems import LocalProblems
+from mergesvm.methods.kernel.worker.local_rows import LocalRows
+from mergesvm.methods.kernel.worker.proposals import Proposals
+from mergesvm.methods.kernel.worker.score_updates import ScoreUpdates
+from mergesvm.methods.kernel.worker.shrinking import Shrinking
 from mergesvm.models.kernel_function import Lifted
 
 
-class Unit:
-    """Rows, their multipliers alpha and scores f = sum y alpha k, in all problems in which their classes take part.
+@dataclass
+class Workspace:
+    """What a unit needs during a training."""
 
-    It says how far its problems are, and which of its rows should move; what moves, at this unit or another, it is
-    told, and brings its scores up to date. It learns of rows of others only when they come into use.
+    state: DualState
+    scores: ScoreUpdates
+    shrinking: Shrinking
+    local: LocalProblems
+    proposals: Proposals
+    iteration: int = 0
+
+    @classmethod
+    def of(cls, state: DualState) -> Workspace:
+        """The workspace around a state."""
+        scores, local = ScoreUpdates(state), LocalProblems(state)
+        return cls(state, scores, Shrinking(state, scores), local, Proposals(state, local))
+
+
+class Unit:
+    """Rows with dual variables alpha and scores f = K (y alpha), in all binary problems of their classes.
+
+    In each iteration it applies the steps of the coordinator, reports the state of its problems, and proposes rows for
+    the working sets. It receives rows of other units only when they are needed there, as support vectors.
 
     Parameters
     ----------
@@ -29,135 +55,146 @@ class Unit:
     """
 
     def __init__(self, batch: Batch) -> None:
-        self._held = LocalRows.of(batch, 0)
-        self._known = Known()
-        self._known_labels: list[Label] = []
-        self._known_numbers = np.zeros(0, np.int64)
-        self._sent = np.zeros(len(self._held), dtype=bool)
-        self._coming: LocalRows | None = None
-        self._past: Past = {}
-        self._work: DualState | None = None
+        self._local = LocalRows.of(batch, 0)
+        self._shared = LiftedStore()
+        self._shared_labels: list[Label] = []
+        self._shared_indices = EMPTY
+        self._sent = np.zeros(len(self._local), dtype=bool)
+        self._staged: LocalRows | None = None
+        self._saved: SavedState = {}
+        self._training: Workspace | None = None
 
     def size(self) -> int:
-        """How many rows it holds."""
-        return len(self._held)
+        """Number of rows."""
+        return len(self._local)
 
-    def number(self, first: int) -> None:
-        """Number the rows from ``first`` on, among those of all units."""
-        self._held = self._held.numbered(first)
+    def renumber(self, first: int) -> None:
+        """Set the indices of the rows among those of all units, from ``first`` on."""
+        self._local = self._local.renumbered(first)
 
     def labels(self) -> list[Label]:
-        """The classes of which it has rows."""
-        return list(self._held.members)
+        """The classes of the rows."""
+        return list(self._local.members)
 
     def counts(self) -> dict[Label, int]:
-        """How many rows it has of each class."""
-        return self._held.counts()
+        """Number of rows of each class."""
+        return self._local.counts()
 
-    def about(self, spread: bool) -> RowInfo:
-        """What can be told of the rows without showing any."""
-        return self._held.about(spread)
+    def summarize(self, with_scatter: bool) -> RowSummary:
+        """Weighted statistics of the rows."""
+        return self._local.summarize(with_scatter)
 
-    def reach(self, origin: NDArray[np.float64] | None) -> float:
-        """The square of the largest distance of a row from the origin."""
-        return self._held.reach(origin)
+    def max_squared_norm(self, origin: NDArray[np.float64] | None) -> float:
+        """The largest squared distance of a row from the origin."""
+        return self._local.max_squared_norm(origin)
 
-    def receive(self, new: tuple[Batch, int] | None) -> None:
-        """Look at more rows, numbered from the given number on, before any unit takes any of them in."""
-        self._coming = None if new is None else LocalRows.of(*new)
-        setting = self._setting
-        if self._coming and not setting.kernel.bears(self._coming.reach(setting.origin), setting.real):
-            self._coming = None
+    def stage(self, new: tuple[Batch, int] | None) -> None:
+        """Check new rows, with indices from the given one on, before any unit adds any."""
+        self._staged = None if new is None else LocalRows.of(*new)
+        setup = self._setup
+        if self._staged and not setup.kernel.bears(self._staged.max_squared_norm(setup.origin), setup.dtype):
+            self._staged = None
             raise DataError("Input X has values too large for the kernel. Rescale the columns.")
 
     def add(self) -> None:
-        """Take in the rows that were received; they begin with alpha = 0."""
-        if self._coming is not None:
-            self._held = self._held.joined(self._coming)
-            self._sent = np.append(self._sent, np.zeros(len(self._coming), dtype=bool))
-            self._coming = None
+        """Add the staged rows, with alpha = 0."""
+        if self._staged is not None:
+            self._local = self._local.joined(self._staged)
+            self._sent = np.append(self._sent, np.zeros(len(self._staged), dtype=bool))
+            self._staged = None
 
     def find(self, wanted: Batch | None) -> list[list[int] | None]:
-        """The numbers of the rows that are the same as each of those wanted."""
-        return [] if wanted is None else self._held.find(LocalRows.of(wanted, 0))
+        """For each wanted row, the indices of equal rows of this unit."""
+        return [] if wanted is None else self._local.find(LocalRows.of(wanted, 0))
 
-    def remove(self, numbers: NDArray[np.int64]) -> None:
-        """Let rows go, wherever they are. None of them is in use any more."""
-        stay = ~np.isin(self._known_numbers, numbers)
-        self._known.keep(stay)
-        self._known_labels = [self._known_labels[place] for place in np.flatnonzero(stay).tolist()]
-        self._known_numbers = self._known_numbers[stay]
-        gone = np.isin(self._held.numbers, numbers)
-        for (pair, label), arrays in list(self._past.items()):
-            stay = ~gone[self._held.members.get(label, np.zeros(0, np.int64))[: len(arrays[0])]]
-            self._past[pair, label] = arrays[0][stay], arrays[1][stay]
-        self._sent = self._sent[~gone]
-        self._held = self._held.without(numbers)
-        self._past = {key: arrays for key, arrays in self._past.items() if key[1] in self._held.members}
+    def remove(self, indices: NDArray[np.int64]) -> None:
+        """Remove rows, own and shared, none of which is a support vector any more."""
+        kept = ~np.isin(self._shared_indices, indices)
+        self._shared.keep(kept)
+        self._shared_labels = [self._shared_labels[id] for id in np.flatnonzero(kept).tolist()]
+        self._shared_indices = self._shared_indices[kept]
+        removed = np.isin(self._local.indices, indices)
+        for (pair, label), arrays in list(self._saved.items()):
+            kept = ~removed[self._local.members.get(label, EMPTY)[: len(arrays[0])]]
+            self._saved[pair, label] = arrays[0][kept], arrays[1][kept]
+        self._sent = self._sent[~removed]
+        self._local = self._local.without(indices)
+        self._saved = {key: arrays for key, arrays in self._saved.items() if key[1] in self._local.members}
 
-    def begin(self, setting: Setting, support: RaggedArray) -> None:
-        """Make ready for a setting; ``support`` is y alpha of all rows in use, by id, for each of its problems."""
-        self._setting = setting
-        rows = np.concatenate([*members_of(self._held, setting), np.zeros(0, np.int64)])
-        self._work = DualState(self._held, setting, self._lift(self._held.matrix[rows]), self._known)
-        self._work.meet(self._known_labels, self._known_numbers)
-        self._work.restore(self._past, support)
+    def start(self, setup: TrainingSetup, support: RaggedArray) -> None:
+        """Prepare a training; ``support`` is y alpha of all support vectors, by id, for each problem."""
+        self._setup = setup
+        rows = np.concatenate([*members_of(self._local, setup), EMPTY])
+        state = DualState(self._local, setup, self._lift(self._local.matrix[rows]), self._shared)
+        state.add_shared(self._shared_labels, self._shared_indices)
+        self._training = Workspace.of(state)
+        state.load(self._saved)
+        self._training.scores.add_missing(self._saved, support)
 
-    def step(self, order: Request) -> Reply:
-        """Do as told, and say what is next."""
-        self.follow(order)
-        work = self._at_work
-        settled = work.settle(order) if order.begins else np.zeros(len(order.live), dtype=bool)
-        used = work.in_use(order.live[settled]) if settled.any() else np.zeros(0, np.int64)
-        told, proposed = work.look(order.live, order.intercepts), work.propose(order, settled)
-        numbers = self._held.numbers
-        numbered = RaggedArray(proposed.firsts, numbers[proposed.keys], proposed.values)
-        news = self._news(np.append(used, proposed.keys))
-        return Reply(told, numbered, news, work.asleep, numbers[used] if settled.any() else None)
+    def step(self, request: Request) -> Reply:
+        """Apply a request, and propose rows for the next working sets."""
+        self.apply(request)
+        work, active = self._workspace, request.active
+        solved = work.local.solvable(request) & (not self._setup.prefilters)
+        support = EMPTY
+        if solved.any():
+            work.local.solve(active[solved])
+            support = work.state.support(active[solved])
+        stats = work.state.stats(active, request.intercepts)
+        proposed = work.proposals.propose(request, solved, work.iteration)
+        indices = self._local.indices
+        return Reply(
+            stats,
+            RaggedArray(proposed.starts, indices[proposed.keys], proposed.values),
+            self._unsent(np.append(support, proposed.keys)),
+            work.shrinking.n_shrunk,
+            indices[support] if solved.any() else None,
+        )
 
-    def follow(self, order: Request) -> None:
-        """Bring alpha and the scores up to date."""
-        if order.arrivals is not None:
-            self._meet(order.arrivals)
-        if len(order.steps.keys):
-            self._at_work.move(order.moved, order.steps)
-        self._at_work.turn(order)
+    def apply(self, request: Request) -> None:
+        """Change alpha and scores by the steps of a request."""
+        work = self._workspace
+        if request.new_rows is not None:
+            self._add_shared(request.new_rows)
+        work.shrinking.record(work.scores.apply(request))
+        work.shrinking.update(request, work.iteration)
+        work.iteration += 1
 
-    def tell(self, intercepts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How far all problems are, with these intercepts."""
-        return self._at_work.look(np.arange(len(intercepts)), intercepts)
+    def stats(self, intercepts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Statistics of all problems, (problems, N_STATS)."""
+        return self._workspace.state.stats(np.arange(len(intercepts)), intercepts)
 
-    def conclude(self, intercepts: NDArray[np.float64]) -> Conclusion:
-        """What has become of all problems, with these intercepts."""
-        return self._at_work.conclude(intercepts)
+    def final(self, intercepts: NDArray[np.float64]) -> FinalReply:
+        """The solution of all problems, with these intercepts."""
+        return self._workspace.state.final(intercepts)
 
-    def rest(self) -> None:
-        """Keep alpha and the scores, and let go of all else."""
-        self._at_work.wake()
-        self._past = self._at_work.past()
-        self._work = None
+    def finish(self) -> None:
+        """End a training: save alpha and scores, and release the memory of the rest."""
+        self._workspace.shrinking.unshrink()
+        self._saved = self._workspace.state.save()
+        self._training = None
 
     @property
-    def _at_work(self) -> DualState:
-        assert self._work is not None, "units begin before they work"
-        return self._work
+    def _workspace(self) -> Workspace:
+        assert self._training is not None, "start() comes first"
+        return self._training
 
     def _lift(self, rows: Any) -> Lifted:
-        return self._setting.lifted(rows)
+        return self._setup.lift(rows)
 
-    def _meet(self, packet: Packet) -> None:
-        """Get to know rows that have come into use."""
-        self._known.append(self._setting.kernel.turn(self._lift(packet.rows)))
-        self._known_labels += packet.labels
-        self._known_numbers = np.append(self._known_numbers, packet.numbers)
-        self._at_work.meet(packet.labels, packet.numbers)
+    def _add_shared(self, packet: RowPacket) -> None:
+        """Add rows that all units need."""
+        self._shared.append(self._setup.kernel.turn(self._lift(packet.rows)))
+        self._shared_labels += packet.labels
+        self._shared_indices = np.append(self._shared_indices, packet.indices)
+        self._workspace.state.add_shared(packet.labels, packet.indices)
 
-    def _news(self, rows: NDArray[np.int64]) -> Packet | None:
-        """Those of some rows that were never sent."""
-        wanted = np.zeros(len(self._held), dtype=bool)
+    def _unsent(self, rows: NDArray[np.int64]) -> RowPacket | None:
+        """The rows that were not sent before."""
+        wanted = np.zeros(len(self._local), dtype=bool)
         wanted[rows] = True
         fresh = np.flatnonzero(wanted & ~self._sent)
         if not len(fresh):
             return None
         self._sent[fresh] = True
-        return Packet(self._held.numbers[fresh], self._held.labels_of(fresh), self._held.matrix[fresh])
+        return RowPacket(self._local.indices[fresh], self._local.labels_of(fresh), self._local.matrix[fresh])

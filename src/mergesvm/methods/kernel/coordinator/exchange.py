@@ -1,4 +1,4 @@
-"""What has travelled between units."""
+"""Exchange: the bytes sent between the units and the coordinator."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mergesvm.methods.kernel.messages import Reply, Request, size_of
 
 @dataclass
 class Exchange:
-    """Bytes that each unit has sent and received in each round, with one message to it and one from it.
+    """Bytes that each unit sent and received in each communication round: one message to it, and one from it.
 
-    They are those of rows, multipliers and numbers, whatever the engine adds to them; on threads nothing travels, and
-    they are what would.
+    Only rows, dual variables and statistics are counted, not what the engine adds. With threads nothing is sent, and
+    the numbers are those of other engines.
 
     >>> exchange = Exchange([[10, 20], [5, 0]], [[7, 7], [7, 7]])
     >>> exchange.sent.tolist(), exchange.rounds, exchange.messages, exchange.total
@@ -30,38 +30,35 @@ class Exchange:
     _sent: list[list[int]] = field(default_factory=list)
     _received: list[list[int]] = field(default_factory=list)
 
-    def note(self, answers: list[Reply], order: Request) -> None:
-        """Note one round: what units answered, and what all are then told."""
-        self._sent.append([size_of(answer) for answer in answers])
-        self._received.append([size_of(order)] * len(answers))
+    def record(self, replies: list[Reply], request: Request) -> None:
+        """Record one round: the replies of the units, and the request that is then sent to all of them."""
+        self._sent.append([size_of(reply) for reply in replies])
+        self._received.append([size_of(request)] * len(replies))
 
     @property
     def sent(self) -> NDArray[np.int64]:
-        """Bytes that each unit has sent, (rounds, units)."""
+        """Bytes that each unit sent, (rounds, units)."""
         return np.array(self._sent, dtype=np.int64).reshape(self.rounds, -1)
 
     @property
     def received(self) -> NDArray[np.int64]:
-        """Bytes that each unit has received, (rounds, units)."""
+        """Bytes that each unit received, (rounds, units)."""
         return np.array(self._received, dtype=np.int64).reshape(self.rounds, -1)
 
     @property
     def rounds(self) -> int:
-        """How many rounds there were."""
+        """Number of communication rounds."""
         return len(self._sent)
 
     @property
     def messages(self) -> int:
-        """How many messages there were: one to and one from each unit in each round."""
+        """Number of messages: one to and one from each unit per round."""
         return 2 * int(self.sent.size)
 
     @property
     def total(self) -> int:
         """Bytes of all messages."""
         return int(self.sent.sum() + self.received.sum())
-
-    def __add__(self, other: Exchange) -> Exchange:
-        return Exchange(self._sent + other._sent, self._received + other._received)
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Exchange) and (self._sent, self._received) == (other._sent, other._received)

@@ -1,0 +1,249 @@
+"""WorkingSetCoordinator: training by working sets, or by active sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.engines.threads import Threads
+from mergesvm.methods.kernel.coordinator.base import Coordinator
+from mergesvm.methods.kernel.coordinator.kept_rows import KeptRows
+from mergesvm.methods.kernel.coordinator.matrix_cache import SubproblemMatrices
+from mergesvm.methods.kernel.coordinator.policy import Policy, ProblemStatus
+from mergesvm.methods.kernel.coordinator.row_registry import RowRegistry
+from mergesvm.methods.kernel.messages import EMPTY, Reply, Request
+from mergesvm.methods.kernel.ragged_array import RaggedArray
+from mergesvm.methods.kernel.setup import TrainingSetup
+from mergesvm.methods.kernel.stats import TINY, ProblemStats
+from mergesvm.methods.kernel.subproblems import MAX_STEPS_PER_ROW, Subproblems
+
+STALLED_ITERATIONS, MIN_RELATIVE_GAIN = 50, 1e-11
+"""Training has stalled if this number of iterations gained less than this fraction of the objective."""
+
+
+@dataclass
+class WorkingSets:
+    """The working sets of an iteration, and the solution of their subproblems.
+
+    Attributes
+    ----------
+    problems : array of int
+        The problem of each subproblem.
+    indices : array of int
+        The indices of the rows of all subproblems.
+    subproblems : Subproblems
+    steps : array
+        The change of y alpha of each row.
+    """
+
+    problems: NDArray[np.int64]
+    indices: NDArray[np.int64]
+    subproblems: Subproblems
+    steps: NDArray[np.float64]
+
+
+class WorkingSetCoordinator(Coordinator):
+    """Solves in each iteration the dual problems restricted to a working set (decomposition, as in LIBSVM).
+
+    Units propose their worst violators. These rows, and free support vectors from before, are the working set. Its
+    subproblem is solved with all other dual variables fixed, so the objective never decreases.
+
+    Parameters are those of :class:`~mergesvm.methods.kernel.coordinator.base.Coordinator`, and
+
+    threads : Threads
+        For solving many subproblems.
+    """
+
+    unit_method = "step"
+
+    def __init__(
+        self,
+        setup: TrainingSetup,
+        policy: Policy,
+        registry: RowRegistry,
+        statuses: list[ProblemStatus],
+        threads: Threads,
+    ) -> None:
+        super().__init__(setup, policy, registry, statuses)
+        self._threads = threads
+        self._kept = KeptRows(len(statuses), policy.max_kept)
+        self._gains: list[float] = []
+        self._matrices = SubproblemMatrices(setup, registry)
+        self._intercepts = np.array([status.total * max(policy.penalty, 0.0) for status in statuses])
+
+    def first(self) -> tuple[Request]:
+        """The first request: no dual variable changes yet."""
+        keeps_support = self._policy.keeps_support
+        working_set = None if keeps_support else RaggedArray.empty(len(self.statuses))
+        return (Request.start(self._active, self._intercepts, working_set, solve_locally=not keeps_support),)
+
+    def next(self, replies: list[Reply]) -> tuple[Request]:
+        """The request that follows on the replies of the units; without active problems when all have stopped."""
+        self._register(replies)
+        solved_locally = [reply.solved_locally for reply in replies if reply.solved_locally is not None]
+        self.n_iter += len(solved_locally) > 0
+        shrunk = sum(reply.n_shrunk for reply in replies) > 0
+        stats, violations = self._check_convergence(replies, shrunk)
+        unconverged = violations > self._policy.tolerance
+        if not shrunk:
+            for p in self._active[~unconverged]:
+                self.statuses[p].stopped = self.statuses[p].stopped or "converged"
+        self.violation = float(violations.max(initial=0.0))
+        going = np.array([not self.statuses[p].stopped for p in self._active], dtype=bool) & unconverged
+        if self._policy.max_iter is not None and self.n_iter >= self._policy.max_iter:
+            for p in self._active[going & (not shrunk)]:
+                self.statuses[p].stopped = "max_iter"
+            going[:] = False
+        solution = self._solve(np.flatnonzero(going), replies, shrunk)
+        # A problem stops only after shrunk rows have been checked, too.
+        unshrink = not self._policy.shrinks or solution is None
+        request = self._request(solution, np.concatenate([EMPTY, *solved_locally]), stats, unshrink)
+        self.exchange.record(replies, request)
+        return (request,)
+
+    def _check_convergence(self, replies: list[Reply], shrunk: bool) -> tuple[ProblemStats, NDArray[np.float64]]:
+        """Statistics of the active problems, and how far each is from the optimum: violation, or relative gap."""
+        stats, penalty = ProblemStats.of([reply.stats for reply in replies]), self._policy.penalty
+        if not shrunk:  # exact sums over all rows replace those that were updated step by step
+            objectives = stats.objectives(penalty)
+            for at, p in enumerate(self._active):
+                self.statuses[p].objective, self.statuses[p].total = objectives[at], stats.totals[at]
+        self._intercepts = stats.midpoints if penalty < 0 else self._penalised_intercepts()
+        violations = stats.violations(penalty, self._intercepts)
+        self._violations = np.where(np.isfinite(violations), violations, 0.0)
+        if self._policy.stops_on_gap and not shrunk:
+            # The intercepts are those of the previous iteration, which also give an upper bound of the gap.
+            return stats, stats.relative_gaps(penalty, np.array([self.statuses[p].objective for p in self._active]))
+        return stats, self._violations
+
+    def _penalised_intercepts(self) -> NDArray[np.float64]:
+        return self._policy.penalty * np.array([self.statuses[p].total for p in self._active])
+
+    def _solve(self, going: NDArray[np.intp], replies: list[Reply], shrunk: bool) -> WorkingSets | None:
+        """Solve the subproblems of some active problems; None if there are none, or if training has stalled."""
+        if not len(going):
+            return None
+        self.n_iter += 1
+        sets = self._working_sets(going, replies)
+        subproblems = sets.subproblems
+        alpha, v = subproblems.alpha.copy(), subproblems.v.copy()
+        self._solve_subproblems(sets, going)
+        sets.steps = subproblems.y * (subproblems.alpha - alpha)
+        gains, moved = subproblems.sums((v + subproblems.v) * sets.steps) / 2, subproblems.sums(sets.steps)
+        gains -= max(self._policy.penalty, 0.0) * (moved * subproblems.totals + moved**2 / 2)
+        if self._policy.max_support_vectors is not None:
+            self._stop_without_gain(sets, gains, moved, alpha)
+        if self._has_stalled(going, float(gains.sum()), shrunk):
+            return None
+        if self._policy.penalty < 0:  # units select violators by the intercepts after these steps
+            self._intercepts[going] = subproblems.intercepts(self._intercepts[going])
+        for p, gain, step in zip(sets.problems, gains.tolist(), moved.tolist(), strict=True):
+            self.statuses[p].objective += gain
+            self.statuses[p].total += step
+        return sets
+
+    def _working_sets(self, going: NDArray[np.intp], replies: list[Reply]) -> WorkingSets:
+        """Gather the rows that all units propose for some of the active problems."""
+        from mergesvm.methods.kernel.jit.working_set import gather_proposals
+
+        sizes = np.sum([reply.proposed.sizes[going] for reply in replies], axis=0)
+        starts = np.append(0, np.cumsum(sizes))
+        heads, indices = starts[:-1].copy(), np.empty(starts[-1], np.int64)
+        v, alpha, bound, y = np.empty((4, starts[-1]))
+        for proposed in (reply.proposed for reply in replies):
+            lists = proposed.starts, proposed.keys, proposed.values
+            gather_proposals(going, *lists, heads, indices, v, alpha, bound, y)
+        totals = np.array([self.statuses[p].total for p in self._active[going]])
+        subproblems = Subproblems(starts, self.registry.positions(indices), y, v, alpha, bound, totals)
+        return WorkingSets(self._active[going], indices, subproblems, np.zeros(len(y)))
+
+    def _solve_subproblems(self, sets: WorkingSets, going: NDArray[np.intp]) -> None:
+        policy, setup = self._policy, self._setup
+        least = 0.0 if policy.stops_on_gap else setup.subproblem_tol  # the tolerance of a gap is not one of violations
+        to_the_end = setup.small[sets.problems] & (not policy.stops_on_gap)
+        fractions = np.where(to_the_end, 0.0, policy.relative_subproblem_tol)
+        tolerances = np.maximum(fractions * self._violations[going], least)
+        kernel, rows = setup.kernel, self.registry.lifted
+        # Many problems of narrow rows are solved in one compiled call; for others matrix products are faster.
+        many = len(going) > 1 and len(rows) > 0 and not policy.keeps_support
+        if many and kernel.kind != "callable" and rows.all().narrow:
+            sets.subproblems.solve(rows.all().matrix, kernel.numbers, policy.penalty, tolerances, self._threads)
+        else:
+            self._threads.map(lambda k: self._solve_one(sets, k, float(tolerances[k])), range(len(going)))
+
+    def _solve_one(self, sets: WorkingSets, k: int, tolerance: float) -> None:
+        """Solve one subproblem from its full kernel matrix."""
+        subproblems, span = sets.subproblems, sets.subproblems.span(k)
+        if span.start == span.stop:
+            return
+        y, v, alpha, bound = (
+            part[span] for part in (subproblems.y, subproblems.v, subproblems.alpha, subproblems.bound)
+        )
+        old_alpha, old_v = alpha.copy(), v.copy()
+        K = self._matrices.get(int(sets.problems[k]), sets.indices[span], len(self._active))
+        self._smo(K, y, v, alpha, bound, float(subproblems.totals[k]), tolerance)
+        if self._policy.max_support_vectors is not None and (alpha > 0).sum() > self._policy.max_support_vectors:
+            alpha[:] = self._pruned(K, y, alpha, bound)
+            v[:] = old_v - K @ (y * (alpha - old_alpha))
+
+    def _smo(self, K: Any, y: Any, v: Any, alpha: Any, bound: Any, total: float, tolerance: float) -> None:
+        from mergesvm.methods.kernel.jit.smo import solve_subproblem
+
+        max_steps = MAX_STEPS_PER_ROW * max(len(y), 100)
+        solve_subproblem(K, y, v, alpha, bound, total, self._policy.penalty, tolerance, max_steps)
+
+    def _pruned(self, K: Any, y: Any, alpha: Any, bound: Any) -> NDArray[np.float64]:
+        """Solve for the allowed number of support vectors, those with the largest alpha relative to its bound."""
+        limit = self._policy.max_support_vectors
+        kept = np.sort(np.argsort(-alpha / np.maximum(bound, TINY), kind="stable")[:limit])
+        solution, v = np.zeros(len(kept)), y[kept].copy()
+        self._smo(K[np.ix_(kept, kept)], y[kept], v, solution, bound[kept], 0.0, self._policy.tolerance / 2)
+        pruned = np.zeros(len(alpha))
+        pruned[kept] = solution
+        return pruned
+
+    def _stop_without_gain(self, sets: WorkingSets, gains: Any, moved: Any, alpha: NDArray[np.float64]) -> None:
+        """Stop, and undo, problems that no longer gain with the allowed number of support vectors."""
+        for k, p in enumerate(sets.problems):
+            if gains[k] <= MIN_RELATIVE_GAIN * abs(self.statuses[p].objective):
+                self.statuses[p].stopped = "max_support_vectors"
+                span = sets.subproblems.span(k)
+                sets.steps[span], sets.subproblems.alpha[span] = 0.0, alpha[span]
+                gains[k] = moved[k] = 0.0
+
+    def _has_stalled(self, going: NDArray[np.intp], gain: float, shrunk: bool) -> bool:
+        """Whether the last iterations together gained next to nothing."""
+        objective = sum(abs(status.objective) for status in self.statuses)
+        self._gains = [*self._gains[-STALLED_ITERATIONS + 1 :], gain]
+        if len(self._gains) < STALLED_ITERATIONS or sum(self._gains) > MIN_RELATIVE_GAIN * objective:
+            return False
+        for at in going if not shrunk else EMPTY:
+            self.statuses[self._active[at]].stopped = "stalled"
+        return True
+
+    def _request(
+        self, sets: WorkingSets | None, solved_locally: NDArray[np.int64], stats: ProblemStats, unshrink: bool
+    ) -> Request:
+        """The steps of the working sets, and what units need for the next iteration."""
+        moved, steps, changed = EMPTY, RaggedArray.empty(0), solved_locally
+        if sets is not None:
+            if not self._policy.keeps_support:
+                self._kept.update(sets.problems, sets.indices, sets.subproblems)
+            rows = np.flatnonzero(sets.steps)
+            counts = np.bincount(sets.subproblems.problems[rows], minlength=len(sets.problems))
+            moved, indices = sets.problems[counts > 0], sets.indices[rows]
+            changed = np.append(changed, indices)
+        new_rows = self.registry.share(changed)
+        if sets is not None:
+            starts = np.append(0, np.cumsum(counts[counts > 0]))
+            steps = RaggedArray(starts, self.registry.ids(indices), sets.steps[rows])
+        stay = np.array([not self.statuses[p].stopped for p in self._active], dtype=bool)
+        self._active, self._intercepts = self._active[stay], self._intercepts[stay]
+        if self._policy.penalty > 0:
+            self._intercepts = self._penalised_intercepts()
+        limits = np.column_stack([stats.high[stay], stats.low[stay]])
+        kept = None if self._policy.keeps_support else self._kept.of(self._active, self.registry)
+        return Request(new_rows, moved, steps, self._active, kept, self._intercepts, limits, unshrink)

@@ -1,0 +1,120 @@
+"""Creation of units from rows in memory, from the rows of MPI ranks, or from partitions of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from mergesvm.data.batch import Batch
+from mergesvm.data.labels import label_kind
+from mergesvm.engines.base import Engine, Units
+from mergesvm.errors import DataError, ParameterError
+from mergesvm.features.maps.identity import Identity
+from mergesvm.knowledge.signature import Signature
+from mergesvm.methods.kernel.worker.gradient_unit import GradientUnit
+from mergesvm.methods.kernel.worker.unit import Unit
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Rows, labels and optional weights as partitioned collections on the workers of an engine.
+
+    Attributes
+    ----------
+    content : tuple of collections
+    width : int
+        Number of features.
+    names : tuple of str, or None
+        Feature names.
+    """
+
+    content: tuple[Any, ...]
+    width: int
+    names: tuple[str, ...] | None
+
+
+def make_units(
+    rows: Batch | Collection, method: str, n_units: int | None, engine: Engine
+) -> tuple[Units[Any], Signature]:
+    """Create the units of a training, and the signature of their rows.
+
+    Rows in memory are divided evenly; under MPI each rank is a unit with its own rows. Each partition of a collection
+    is a unit, at the worker that holds it.
+    """
+    kind = GradientUnit if method == "gradient" else Unit
+    if isinstance(rows, Collection):
+        return _units_of_partitions(rows, kind, n_units, engine)
+    if engine.collective:
+        if n_units not in (None, engine.workers):
+            raise ParameterError(
+                f"units={n_units}, but under MPI each of the {engine.workers} ranks is one unit. Leave units out, or "
+                f"start {n_units} ranks."
+            )
+        signature = common_signature(rows, engine)
+        return engine.units(partial(_own_unit, kind, rows), range(engine.workers)), signature
+    count = n_units or (1 if engine.embedded else engine.workers)
+    parts = list(rows.slices(count))
+    parts += [Batch(rows.rows.alone(0, 0), rows.labels.part(0, 0), None)] * (count - len(parts))
+    return engine.units(kind, parts), _signature(rows)
+
+
+def common_signature(batch: Batch, engine: Engine) -> Signature:
+    """The signature of the rows of this process; under MPI of those of all ranks."""
+    signature = _signature(batch)
+    return _joined(own_values(signature, engine)) if engine.collective else signature
+
+
+def own_values(value: Any, engine: Engine) -> list[Any]:
+    """The values of all ranks, under MPI."""
+    return engine.map(partial(_own_value, value), range(engine.workers))
+
+
+def _own_unit(kind: type[Unit], batch: Batch, _: int) -> Unit:
+    return kind(batch)
+
+
+def _own_value(value: Any, _: int) -> Any:
+    return value
+
+
+def _units_of_partitions(
+    rows: Collection, kind: type[Unit], n_units: int | None, engine: Engine
+) -> tuple[Units[Any], Signature]:
+    parts = engine.partitions(rows.content)
+    if n_units not in (None, len(parts)):
+        raise ParameterError(
+            f"units={n_units}, but each of the {len(parts)} partitions of X is one unit. Leave units out, or "
+            f"repartition X."
+        )
+    units = engine.units(partial(_unit_of_partition, kind, rows.width, rows.names), parts)
+    try:
+        labels: list[list[Any]] = units.call("labels")
+        kinds = [label_kind(part[0]) if part else None for part in labels]
+        return units, _joined([Signature(Identity(), rows.width, rows.names, labels=kind) for kind in kinds])
+    except BaseException:
+        units.close()
+        raise
+
+
+def _unit_of_partition(kind: type[Unit], width: int, names: tuple[str, ...] | None, part: tuple[Any, ...]) -> Unit:
+    batch = Batch.of(*part, empty=True)
+    if batch.rows.width != width:
+        raise DataError(f"A partition of X has {batch.rows.width} features, but X has {width}.")
+    batch.rows.names = names
+    return kind(batch)
+
+
+def _signature(batch: Batch) -> Signature:
+    return Signature(Identity(), batch.rows.width, batch.rows.names, labels=batch.labels.kind)
+
+
+def _joined(signatures: Sequence[Signature]) -> Signature:
+    """The signature of the rows of all units."""
+    joined = signatures[0]
+    for signature in signatures[1:]:
+        joined = joined.joined(signature)
+    if joined.labels is None:
+        raise DataError("Found no row with a positive weight at any unit.")
+    return joined
