@@ -140,9 +140,7 @@ def tolerance(options: KernelOptions, class_counts: Mapping[Label, int]) -> floa
     return options.tol * (TIGHT_TOLERANCE if tighten else 1.0)
 
 
-def _upper_bounds(
-    options: KernelOptions, class_counts: Mapping[Label, int], pairs: list[Pair]
-) -> NDArray[np.float64]:
+def _upper_bounds(options: KernelOptions, class_counts: Mapping[Label, int], pairs: list[Pair]) -> NDArray[np.float64]:
     """C times the class weights, (pairs, 2)."""
     bounds, classes = np.full((len(pairs), 2), float(options.C)), tuple(sorted(class_counts))
     if isinstance(options.class_weight, Mapping):

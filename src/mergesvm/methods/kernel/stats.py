@@ -42,7 +42,7 @@ class ProblemStats:
 
     @property
     def totals(self) -> NDArray[np.float64]:
-        """y'alpha of each problem."""
+        """Y'alpha of each problem."""
         return self.sums[:, TOTAL]
 
     @property

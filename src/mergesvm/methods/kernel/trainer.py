@@ -189,8 +189,8 @@ def _warn_unless_converged(reasons: list[str], violation: float, options: Kernel
     if stalled and (options.stops_on_gap or violation > options.tol):
         remedy = "Use precision='float64'" if dtype == np.float32 else "Increase tol"
         warnings.warn(
-            f"{stalled} of {len(reasons)} problems stalled at a violation of {violation:.1e}, the limit of {dtype.name} "
-            f"precision. {remedy}, or scale the features.",
+            f"{stalled} of {len(reasons)} problems stalled at a violation of {violation:.1e}, the limit of "
+            f"{dtype.name} precision. {remedy}, or scale the features.",
             SolverWarning,
             stacklevel=2,
         )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
+from mergesvm.data.labels import Label
 from mergesvm.engines.base import Engine
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, SubtractionError
@@ -167,9 +168,9 @@ class KernelTraining:
 
 
 def _dual_coef(
-    result: TrainingResult, codes: dict[object, int], support: NDArray[np.int64], labels: NDArray[np.int64]
+    result: TrainingResult, codes: dict[Label, int], support: NDArray[np.int64], labels: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """y alpha of the support vectors against each of the other classes, (classes - 1, vectors), as in ``SVC``."""
+    """Y alpha of the support vectors against each of the other classes, (classes - 1, vectors), as in ``SVC``."""
     assert result.coefs.values is not None
     coefs = np.zeros((max(len(codes) - 1, 1), len(support)))
     position = {index: at for at, index in enumerate(support.tolist())}

@@ -32,7 +32,7 @@ class WarmStart:
         self._coefs = {pair: (coefs.keys[span], coefs.values[span]) for pair, span in zip(pairs, spans, strict=True)}
 
     def support(self, pairs: Sequence[Pair]) -> RaggedArray:
-        """y alpha of the support vectors of each problem, by id."""
+        """Y alpha of the support vectors of each problem, by id."""
         saved = [self._of(pair) for pair in pairs]
         return RaggedArray.of([self._registry.ids(indices) for indices, _ in saved], [coefs for _, coefs in saved])
 

@@ -53,7 +53,7 @@ class Coordinator(ABC):
 
     @abstractmethod
     def next(self, replies: list[Reply]) -> tuple[Any, ...]:
-        """Arguments that follow on the replies of the units; the request has no active problem when all have stopped."""
+        """The next arguments, from the replies of the units; without active problems when all have stopped."""
 
     def _register(self, replies: list[Reply]) -> None:
         """Add the rows that units sent to the registry."""

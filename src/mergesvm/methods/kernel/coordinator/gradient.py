@@ -88,7 +88,7 @@ class GradientCoordinator(Coordinator):
             indices = np.concatenate([reply.proposed.keys[reply.proposed.span(at)] for reply in replies])
             values = np.concatenate([_steps(reply)[reply.proposed.span(at)] for reply in replies])
             steps.append((p, indices, values))
-            total, momentum = status.total + float(values.sum()), self._momentum(p)
+            total, momentum = status.total + float(values.sum()), self._momentum(int(p))
             momenta.append(momentum)
             intercepts.append(self._policy.penalty * total)
             extrapolated.append(self._policy.penalty * (total + momentum * (total - status.total)))

@@ -24,9 +24,7 @@ class KeptRows:
         starts = np.append(np.searchsorted(self._problems[here], problems), here.sum())
         return RaggedArray(starts, registry.ids(self._indices[here]))
 
-    def update(
-        self, solved: NDArray[np.int64], row_indices: NDArray[np.int64], subproblems: Subproblems
-    ) -> None:
+    def update(self, solved: NDArray[np.int64], row_indices: NDArray[np.int64], subproblems: Subproblems) -> None:
         """Keep the free support vectors of subproblems that have been solved."""
         free = np.flatnonzero((subproblems.alpha > 0) & (subproblems.alpha < subproblems.bound))
         problems, indices = solved[subproblems.problems[free]], row_indices[free]

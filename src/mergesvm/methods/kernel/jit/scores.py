@@ -79,7 +79,20 @@ def add_columns(score, score_starts, starts, slots, steps, columns, count):  # t
 
 @njit(nogil=True, fastmath=SUM_MATH, error_model="numpy", cache=True)
 def add_within_classes(  # type: ignore[no-untyped-def]
-    score, sides, side_starts, score_starts, counts, offsets, lifted, starts, ids, steps, shared, used, used_starts, kernel
+    score,
+    sides,
+    side_starts,
+    score_starts,
+    counts,
+    offsets,
+    lifted,
+    starts,
+    ids,
+    steps,
+    shared,
+    used,
+    used_starts,
+    kernel,
 ):  # pragma: no cover
     """Add the effect of steps on the scores of rows of the same class, for many problems, without caching.
 

@@ -153,8 +153,9 @@ def smo(K, diagonal, columns, kernel, sign, v, alpha, bound, total, penalty, tol
                 d = min((v[i] - v[j]) / curvature, high_i, -low_j)
                 e = -d
             else:
-                squares = own + penalty, np.float64(diagonal[j]) + penalty, cross + penalty
-                d, e = best_pair_step(*squares, v[i] - offset, v[j] - offset, low_i, high_i, low_j, high_j)
+                curvature, other, cross = own + penalty, np.float64(diagonal[j]) + penalty, cross + penalty
+                first, second = v[i] - offset, v[j] - offset
+                d, e = best_pair_step(curvature, other, cross, first, second, low_i, high_i, low_j, high_j)
             change_alpha(alpha, bound, sign, j, e)
             update_sets(alpha, bound, sign, j, not_up, not_low)
         change_alpha(alpha, bound, sign, i, d)

@@ -98,7 +98,20 @@ def keep_largest(values, entries, room, selected, count):  # type: ignore[no-unt
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def select_violators(  # type: ignore[no-untyped-def]
-    problems, starts, counts, score, alpha, bound, intercepts, max_selected, noise, seed, rows, excluded, selected, found
+    problems,
+    starts,
+    counts,
+    score,
+    alpha,
+    bound,
+    intercepts,
+    max_selected,
+    noise,
+    seed,
+    rows,
+    excluded,
+    selected,
+    found,
 ):  # pragma: no cover
     """Select the worst violators of each problem: up to max_selected[p] that should increase, and that should decrease.
 

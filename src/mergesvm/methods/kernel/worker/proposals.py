@@ -36,7 +36,10 @@ class Proposals:
         state, active = self._state, request.active
         local = self._local.solvable(request) & ~solved
         candidates, at = self._local.candidates(active[local])
-        parts = (candidates, np.flatnonzero(local)[at]), *self._selected(request, np.flatnonzero(~local & ~solved), seed)
+        parts = (
+            (candidates, np.flatnonzero(local)[at]),
+            *self._selected(request, np.flatnonzero(~local & ~solved), seed),
+        )
         counts = np.sum([np.bincount(at, minlength=len(active)) for _, at in parts], axis=0)
         starts = np.append(0, np.cumsum(counts))
         heads, keys, values = starts[:-1].copy(), np.empty(starts[-1], np.int64), np.empty((starts[-1], 4))

@@ -70,9 +70,7 @@ class ScoreUpdates:
         state, problems = self._state, support.problems
         for code, label in enumerate(state.classes):
             n_saved = {
-                p: len(saved.get((pair, label), ((),))[0])
-                for p, pair in enumerate(state.setup.pairs)
-                if label in pair
+                p: len(saved.get((pair, label), ((),))[0]) for p, pair in enumerate(state.setup.pairs) if label in pair
             }
             for count in set(n_saved.values()):
                 chosen = np.isin(problems, [p for p in n_saved if n_saved[p] == count])

@@ -62,7 +62,9 @@ class Shrinking:
             at, sides = np.nonzero(state.pairs[request.active] == code)
             shrinkable = np.full(before, len(at) > 0)
             starts = state.starts[request.active[at], sides]
-            find_shrinkable(starts, sides, before, state.score, state.alpha, state.bound, request.limits[at], shrinkable)
+            find_shrinkable(
+                starts, sides, before, state.score, state.alpha, state.bound, request.limits[at], shrinkable
+            )
             if shrinkable.sum() < max(MIN_SHRUNK_FRACTION * before, 1):
                 continue
             n_active = int((~shrinkable).sum())

@@ -111,7 +111,7 @@ class Unit:
         """Remove rows, own and shared, none of which is a support vector any more."""
         kept = ~np.isin(self._shared_indices, indices)
         self._shared.keep(kept)
-        self._shared_labels = [self._shared_labels[id] for id in np.flatnonzero(kept).tolist()]
+        self._shared_labels = [self._shared_labels[at] for at in np.flatnonzero(kept).tolist()]
         self._shared_indices = self._shared_indices[kept]
         removed = np.isin(self._local.indices, indices)
         for (pair, label), arrays in list(self._saved.items()):
