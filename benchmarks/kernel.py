@@ -244,7 +244,7 @@ def svc(where: Path | None, options: argparse.Namespace) -> None:
                 outcomes[name].times.append(taken)
         for name, machine in machines.items():
             concluded(machine, problem, outcomes[name])
-        columns = machines["ParallelKernelSVC"]._training.machine._book.used
+        columns = machines["ParallelKernelSVC"]._training.trainer.registry.n_shared
         flop = 2 * columns * problem.X.shape[0] * problem.X.shape[1]
         rate = gemm_rate(np.float32, THREADS, problem.X.shape[1], 1024)
         spent = clock()
@@ -479,7 +479,7 @@ def gradient(where: Path | None, options: argparse.Namespace) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ms.errors.SolverWarning)
             taken, machine = seconds(lambda machine=machine: machine.fit(problem.X, problem.y))
-        left = 1 - np.array(machine._trained.history) / optimum
+        left = 1 - np.array(machine._result.history) / optimum
         # Below this, F* itself is not known: what is left there is rounding.
         known = np.flatnonzero(left < 1e-12)
         left = left[: known[0]] if len(known) else left

@@ -22,7 +22,7 @@ from mergesvm.engines import Dask
 from mergesvm.engines.reduce import Join
 from mergesvm.errors import DataError, EngineError, ParameterError, SubtractionError
 from mergesvm.knowledge.learning.reduction import Reducer
-from mergesvm.methods.kernel.coordinator import Coordinator
+from mergesvm.methods.kernel.coordinator.working_set import WorkingSetCoordinator
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -661,30 +661,30 @@ def test_what_is_wrong_with_a_partition_is_said(engine, machine):
     X, y = da.from_array(broken, chunks=(60, 4)), da.from_array(machine.y, chunks=60)
     with pytest.raises(DataError, match=r"partition 2: .*row 10, column 2"):
         machine.there(engine).fit(X, y)
-    with pytest.raises(ParameterError, match=r"3 partitions of X is a unit.*units=2"):
+    with pytest.raises(ParameterError, match="units=2, but each of the 3 partitions of X is one unit"):
         machine.there(engine, units=2).fit(X, y)
-    with pytest.raises(DataError, match="no row that counts"):
+    with pytest.raises(DataError, match="no row with a positive weight"):
         machine.there(engine).fit(da.from_array(machine.X, chunks=(60, 4)), y, da.zeros(150, chunks=60))
     with pytest.raises(DataError, match="Labels are missing"):
         machine.there(engine).fit(X, None)
     with pytest.raises(ParameterError, match="150 rows, but 120"):
         machine.there(engine).fit(X, y[:120])
-    with pytest.raises(DataError, match="elsewhere"):
+    with pytest.raises(DataError, match="A partition of X has"):
         machine.here(dd.from_pandas(pd.DataFrame(machine.X), npartitions=2))
 
 
 def worker_of(training, index):
     """The number of the process in which a unit lives."""
-    units = training.machine.units
+    units = training.trainer.units
     return units._client.run(os.getpid, workers=[units._places[index]])[units._places[index]]
 
 
 def test_a_worker_that_dies_between_trainings_is_an_error_and_never_a_wrong_model(mortal, machine):
     there = machine.there(mortal).fit(machine.X, machine.y)
-    before, place = there.dual_coef_.copy(), there._training.machine.units._places[1]
+    before, place = there.dual_coef_.copy(), there._training.trainer.units._places[1]
     os.kill(worker_of(there._training, 1), signal.SIGKILL)
     for _ in range(2):
-        with pytest.raises(EngineError, match=f"{place} is lost|Fit it anew"):
+        with pytest.raises(EngineError, match=f"{place} is lost|Call fit again"):
             there.partial_fit(*machine.later)
     np.testing.assert_array_equal(there.dual_coef_, before)
     assert_same_optimum(there.fit(machine.X, machine.y), machine.here())
@@ -692,20 +692,20 @@ def test_a_worker_that_dies_between_trainings_is_an_error_and_never_a_wrong_mode
 
 def test_a_worker_that_dies_in_a_training_is_an_error_and_never_a_wrong_model(mortal, machine, monkeypatch):
     there = machine.there(mortal).fit(machine.X, machine.y)
-    training, step, before = there._training, Coordinator.next, there.dual_coef_.copy()
-    place, victim = training.machine.units._places[0], worker_of(training, 0)
+    training, step, before = there._training, WorkingSetCoordinator.next, there.dual_coef_.copy()
+    place, victim = training.trainer.units._places[0], worker_of(training, 0)
 
-    def kill(leader, answers):
-        if leader.rounds == 2:
+    def kill(coordinator, replies):
+        if coordinator.n_iter == 2:
             os.kill(victim, signal.SIGKILL)
-        return step(leader, answers)
+        return step(coordinator, replies)
 
-    monkeypatch.setattr(Coordinator, "next", kill)
+    monkeypatch.setattr(WorkingSetCoordinator, "next", kill)
     with pytest.raises(EngineError, match=f"{place} is lost"):
         there.partial_fit(*machine.later)
     monkeypatch.undo()
     np.testing.assert_array_equal(there.dual_coef_, before)
-    with pytest.raises(EngineError, match="Fit it anew"):
+    with pytest.raises(EngineError, match="Call fit again"):
         there.forget(*machine.later)
     assert_same_optimum(there.fit(machine.X, machine.y), machine.here())
 

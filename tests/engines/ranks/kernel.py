@@ -135,7 +135,7 @@ def check_what_is_not_there_cannot_be_forgotten(engine):
     first = engine.rank == 0
     x = (rows.X[other] + (engine.workers == 1))[: 1 if first else 0]
     said = raised(SubtractionError, lambda: machine.forget(x, rows.y[other][: len(x)]))
-    assert "rank 0, row 0" in said, said
+    assert "Rank 0, row 0" in said, said
     assert state(machine) == before
     said = raised(SubtractionError, lambda: machine.forget(*rows.own))
     assert "all the rows" in said, said
@@ -179,22 +179,22 @@ def check_what_is_wrong_at_one_rank_is_an_error_everywhere(engine):
 def check_a_unit_that_fails_in_training_fails_everywhere(engine):
     rows = Shares(engine)
     machine = ms.ParallelKernelSVC(engine=engine, **TERMS).fit(*rows.own)
-    before, unit = state(machine), machine._training.machine.units._objects[engine.rank]
+    before, unit = state(machine), machine._training.trainer.units._objects[engine.rank]
     if engine.rank == engine.workers - 1:
         unit.step = lambda _: 1 / 0
     assert "division" in raised(ZeroDivisionError, lambda: machine.partial_fit(*Shares(engine, 40, seed=9).own))
     assert state(machine) == before
-    assert len(machine._training.machine.units) == 0
+    assert len(machine._training.trainer.units) == 0
     said = raised(EngineError, lambda: machine.partial_fit(*rows.own))
-    assert "Fit it anew" in said, said
+    assert "Call fit again" in said, said
     assert_same(machine.fit(*rows.own), ms.ParallelKernelSVC(**TERMS).fit(rows.X, rows.y))
 
 
 def check_each_rank_is_one_unit(engine):
     rows = Shares(engine)
     said = raised(ParameterError, lambda: ms.ParallelKernelSVC(engine=engine, units=7).fit(*rows.own))
-    assert "each rank is a unit" in said, said
-    assert f"here are {engine.workers}" in said, said
+    assert "ranks is one unit" in said, said
+    assert f"each of the {engine.workers} ranks" in said, said
     ms.ParallelKernelSVC(engine=engine, units=engine.workers).fit(*rows.own)
 
 
@@ -207,7 +207,7 @@ def check_no_rows_at_all_are_an_error(engine):
 def check_a_fit_that_is_replaced_lets_its_rows_go(engine):
     rows = Shares(engine, 60)
     machine = ms.ParallelKernelSVC(engine=engine).fit(*rows.own)
-    old = machine._training.machine.units
+    old = machine._training.trainer.units
     assert "no row" in raised(DataError, lambda: machine.fit(np.empty((0, 4)), np.empty(0)))
     assert len(old) == engine.workers  # what failed has replaced nothing
     machine.fit(*rows.own)

@@ -51,7 +51,9 @@ class KernelNumerics:
     @classmethod
     def of(cls, units: Units[Any], kernel: Kernel, precision: str | None, n_rows: int) -> KernelNumerics:
         """Choose the numerics from summaries of the units; rows stay local."""
-        summary: RowSummary = reduce(add, units.call("summarize", isinstance(kernel.gamma, str)))
+        summaries: list[RowSummary] = units.call("summarize", isinstance(kernel.gamma, str))
+        with np.errstate(over="ignore", invalid="ignore"):  # values that are too large are reported by their norm
+            summary = reduce(add, summaries)
         kernel = _with_gamma(kernel, summary).check()
         dense = summary.stored >= MIN_DENSITY_FOR_DENSE * summary.cells or kernel.kind == "callable"
         origin = summary.sums / max(summary.weight / summary.width, TINY) if kernel.shifts and dense else None

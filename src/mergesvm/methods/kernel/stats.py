@@ -115,7 +115,7 @@ class RowSummary:
     @property
     def variance(self) -> float:
         """Weighted variance of all values."""
-        return self.scatter / max(self.weight, TINY)
+        return float(self.scatter) / max(float(self.weight), TINY)
 
     def __add__(self, other: RowSummary) -> RowSummary:
         weight, mean, scatter = pooled_moments(
