@@ -503,7 +503,7 @@ def assert_same(found, expected):
 
 
 def assert_same_folds(found, expected):
-    assert (found.folding.count, found.folding.by) == (expected.folding.count, expected.folding.by)
+    assert (found.assignment.count, found.assignment.by) == (expected.assignment.count, expected.assignment.by)
     assert found.rows.tolist() == expected.rows.tolist()
     assert (found.rest is None) == (expected.rest is None)
     pieces = [*zip(found, expected, strict=True), (found.total, expected.total)]

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from mergesvm.estimators.pegasos_svc import PegasosSVC
     from mergesvm.estimators.recursive_svc import RecursiveSVC
     from mergesvm.knowledge.folds import Folds
-    from mergesvm.knowledge.gram.jit_policy import precompile
     from mergesvm.knowledge.knowledge import Knowledge
     from mergesvm.knowledge.learning.learn import learn
     from mergesvm.knowledge.merging import merge
+    from mergesvm.knowledge.precompile import precompile
     from mergesvm.knowledge.signature import Signature
     from mergesvm.methods.proximal.path import path
     from mergesvm.methods.proximal.solve import solve
@@ -102,7 +102,7 @@ _MODULES = {
     "operating_curve": "analysis.threshold",
     "operating_point": "analysis.threshold",
     "path": "methods.proximal.path",
-    "precompile": "knowledge.gram.jit_policy",
+    "precompile": "knowledge.precompile",
     "scan": "data.scan",
     "solve": "methods.proximal.solve",
     "standardized_coefficients": "analysis.importance",

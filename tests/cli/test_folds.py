@@ -134,7 +134,7 @@ def test_two_ranks_learn_the_same_folds(made, tmp_path):
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     found, expected = ms.Folds.load(tmp_path / "all.knowledge"), ms.Folds.load(folder / "all.knowledge")
-    assert found.folding == expected.folding
+    assert found.assignment == expected.assignment
     for one, other in zip(found, expected, strict=True):
         assert_same(one, other)
 

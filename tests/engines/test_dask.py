@@ -146,7 +146,7 @@ def test_data_frames_fall_into_the_same_folds_and_groups_are_no_feature(engine, 
     numbers = list("uvwxyz")
     found = engine.learn(frame, label="label", folds=2, groups="colour", weight="weight")
     assert found.layout.names == tuple(numbers)
-    assert found.folding.column == "colour"
+    assert found.assignment.column == "colour"
     terms = {"sample_weight": table["weight"], "feature_names": numbers}
     expected = ms.learn(table[numbers].to_numpy(), table["label"], folds=2, groups=table["colour"], **terms)
     engine_laws.assert_same_folds(found, expected)

@@ -127,7 +127,7 @@ def test_tables_fall_into_the_same_folds_and_groups_are_no_feature(engine, table
     with pytest.raises((ParameterError, DataError), match="whom"):
         engine.learn(table, label="y", features=NAMES, folds=3, groups="whom")
     nobody = table.selectExpr(*NAMES, "y", "case when x0 > 0 then name end as name")
-    with pytest.raises(DataError, match="of no group in 'name'"):
+    with pytest.raises(DataError, match="have no group in 'name'"):
         engine.learn(nobody, label="y", features=NAMES, folds=3, groups="name")
 
 

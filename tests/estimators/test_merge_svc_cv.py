@@ -75,7 +75,7 @@ def test_rows_of_a_group_are_held_out_together(data):
     X, y = data
     groups = np.arange(len(y)) // 7
     machine = MergeSVCCV(CS, cv=4).fit(X, y, groups=groups)
-    numbers = machine.folds_.folding.numbers(as_rows(X), groups)
+    numbers = machine.folds_.assignment.numbers(as_rows(X), groups)
     assert all(len(np.unique(numbers[groups == group])) == 1 for group in np.unique(groups))
     held_out = MergeSVC(C=machine.C_).fit(X[numbers != 0], y[numbers != 0]).score(X[numbers == 0], y[numbers == 0])
     assert machine.cv_results_["split0_test_score"][machine.best_index_] == pytest.approx(held_out)

@@ -136,7 +136,7 @@ def test_folds_are_read_and_rows_fall_into_them_as_ever(number):
     assert read_format(stored) == number
     folds = ms.Folds.load(stored)
     today = ms.learn(X, LABELS, WEIGHTS, feature_names=NAMES, folds=3)
-    assert folds.folding == today.folding
+    assert folds.assignment == today.assignment
     assert [part.rows.tolist() for part in folds] == [[2, 1, 1], [1, 1], []]
     assert [part.labels for part in folds] == [("a", "b", "c"), ("b", "c"), ()]
     for part, same in zip(folds, today, strict=True):
@@ -145,7 +145,7 @@ def test_folds_are_read_and_rows_fall_into_them_as_ever(number):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
     groups = ms.Folds.load(RELEASED / f"format-{number}-groups.knowledge")
     again = ms.learn(X, LABELS, WEIGHTS, feature_names=NAMES, folds=2, groups=["n", "s", "e", "w", "n", "s"])
-    assert (groups.folding.by, groups.folding.column) == ("groups", "quarter")
+    assert (groups.assignment.by, groups.assignment.column) == ("groups", "quarter")
     assert groups.rows.tolist() == again.rows.tolist() == [3, 3]
     given = ms.Folds.load(RELEASED / f"format-{number}-given.knowledge")
     assert given.rows.tolist() == [2, 0, 2]

@@ -44,7 +44,7 @@ class LearnedRows:
 
     def batches(self) -> Iterator[tuple[Batch, NDArray[np.int64]]]:
         """Batches of rows, and the fold of each row."""
-        assignment = self.folds.folding
+        assignment = self.folds.assignment
         if isinstance(self.X, Scan):
             self._check_columns(self.X.width, self.X.names)
             for part in self.X:

@@ -89,9 +89,9 @@ def choose(
     folds = open_folds(paths)
     grid = wishes.grid(folds.labels)
     scoring = wishes.decides(grid["multiclass"], bool(reading.files))
-    source, column = None, folds.folding.column
+    source, column = None, folds.assignment.column
     if reading.files:
-        if folds.folding.by == "given":
+        if folds.assignment.by == "given":
             raise ParameterError(
                 "Of pieces, or folds that were given row by row, it is not known which rows of --data are in which. "
                 "Leave --data out; or learn with --folds, and with --groups, if rows belong together."

@@ -1,1 +1,1 @@
-"""Class-wise sums, their algebra, and how they are learned."""
+"""Knowledge: sums over rows by class, their algebra, and how they are learned."""

@@ -1,4 +1,14 @@
-"""The algebra of knowledge: addition, subtraction, and the move to another anchor."""
+"""The algebra of knowledge: addition, subtraction, and moving the anchor.
+
+Knowledge with addition is a commutative group up to rounding, with :meth:`Knowledge.zero` as its zero::
+
+    a + 0 = a        a + b = b + a        (a + b) + c = a + (b + c)        (a + b) - b = a
+
+Any partition of the rows, added in any order, gives the sums of all rows; and the anchor does not matter:
+``reanchor(a, p) + b`` and ``a + b`` have the same sums about any point. tests/laws/test_algebra.py states these laws as
+properties. Pieces with different signatures raise an error, as does subtracting rows that were never added, as far as
+counts can tell.
+"""
 
 from __future__ import annotations
 
@@ -18,32 +28,32 @@ from mergesvm.knowledge.sums import Sums
 Piece = TypeVar("Piece", bound=Sums)
 
 WEIGHT_TOLERANCE = 1e-4
-"""Sums of weights that differ by no more than this, relatively, may be the same sum after much rounding."""
+"""Sums of weights whose relative difference is below this may be equal but for rounding."""
 
-SHRUNK = 1e6
-"""A sum of squares that a move of the anchor makes smaller by this factor has lost so many of its digits."""
+CANCELLATION_FACTOR = 1e6
+"""If a move of the anchor makes a sum of squares smaller by this factor, the lost digits are recorded as a peak."""
 
-PENDING_BYTES = 2**26
-"""Pieces of a stream are added up when they take this much memory: many at once, so that large sums are copied less."""
+MAX_PENDING_BYTES = 2**26
+"""Pieces of a stream are merged when they take this much memory: many at once, to copy large sums less often."""
 
-FAR = 16.0
-"""An anchor so many standard deviations from the mean of a feature is moved to the mean."""
+MAX_ANCHOR_DEVIATIONS = 16.0
+"""The anchor moves to the mean of a feature that is more than this many standard deviations away."""
 
-FAINTEST = 1e-100
-"""A class whose rows together weigh less than this is forgotten."""
+MIN_CLASS_WEIGHT = 1e-100
+"""Classes of smaller total weight are dropped."""
 
 
 def merge(pieces: Iterable[Piece]) -> Piece:
-    """Add many pieces at once. Pieces may know different classes; the anchor is that of the piece with most rows.
+    """Add many pieces at once. Pieces may have different classes; the anchor is that of the piece with most rows.
 
     >>> import mergesvm as ms
     >>> ms.merge(ms.learn([[float(i)]], ["odd" if i % 2 else "even"]) for i in range(5))
     Knowledge of 5 rows x 1 feature in 2 classes: even 3, odd 2
     """
     pieces = list(pieces)
-    strangers = [piece for piece in pieces if not isinstance(piece, Sums)]
-    if strangers:
-        kind = type(strangers[0]).__name__
+    others = [piece for piece in pieces if not isinstance(piece, Sums)]
+    if others:
+        kind = type(others[0]).__name__
         raise TypeError(f"Only knowledge can be merged, not {kind}. A fitted estimator has it as knowledge_.")
     if not pieces:
         raise KnowledgeError("There is nothing to merge: give at least one piece of knowledge.")
@@ -53,7 +63,7 @@ def merge(pieces: Iterable[Piece]) -> Piece:
     position = {label: index for index, label in enumerate(labels)}
     rows, counts = np.zeros(len(labels), dtype=np.int64), np.zeros(len(labels))
     sums = np.zeros((len(labels), signature.width))
-    totals = [_Total() for _ in range(_n_grams(labels, signature.per_class))]
+    totals = [_Total() for _ in range(n_grams(labels, signature.per_class))]
     peaks = np.zeros((len(totals), signature.width))
     for piece in pieces:
         at = [position[label] for label in piece.labels]
@@ -65,9 +75,7 @@ def merge(pieces: Iterable[Piece]) -> Piece:
         peaks[at] += moved_peaks
         for index, gram in zip(at, _reanchored_grams(piece, anchor), strict=True):
             totals[index].add(gram)
-    precision = "float32" if any(piece.precision == "float32" for piece in pieces) else "float64"
-    grams = tuple(total.matrix for total in totals)
-    return settled(
+    return recentred(
         replace(
             pieces[0],
             signature=signature,
@@ -76,37 +84,37 @@ def merge(pieces: Iterable[Piece]) -> Piece:
             rows=rows,
             counts=counts,
             sums=sums,
-            grams=grams,
+            grams=tuple(total.matrix for total in totals),
             peaks=peaks,
-            precision=precision,
+            precision=lowest_precision(pieces),
             provenance=tuple(origin for piece in pieces for origin in piece.provenance),
         )
     )
 
 
 def merge_stream(pieces: Iterable[Piece]) -> Piece | None:
-    """Add pieces as they come, with a few of them in memory at one time; None if there are none.
+    """Add pieces as they arrive, with only a few in memory; return None if there are none.
 
     >>> import mergesvm as ms
     >>> merge_stream(ms.learn([[float(i)]], ["odd" if i % 2 else "even"]) for i in range(5))
     Knowledge of 5 rows x 1 feature in 2 classes: even 3, odd 2
     """
     pending: list[Piece] = []
-    held = 0
+    size = 0
     for piece in pieces:
         pending.append(piece)
-        held += sum(array.nbytes for array in piece.arrays())
-        if held > PENDING_BYTES and len(pending) > 1:
-            pending, held = [merge(pending)], 0
+        size += sum(array.nbytes for array in piece.arrays())
+        if size > MAX_PENDING_BYTES and len(pending) > 1:
+            pending, size = [merge(pending)], 0
     return merge(pending) if pending else None
 
 
 def subtract(whole: Piece, part: Piece) -> Piece:
-    """Take a piece back. What is left is the knowledge of the rows that remain; on any error nothing is changed."""
+    """Subtract a piece: the result is the knowledge of the remaining rows, without classes that have none left."""
     signature = whole.signature.joined(part.signature, "subtract", "from")
     position = {label: index for index, label in enumerate(whole.labels)}
     for label, rows, count in zip(part.labels, part.rows, part.counts, strict=True):
-        _check_inside(whole, position, label, int(rows), float(count))
+        _check_was_added(whole, position, label, int(rows), float(count))
     part = reanchor(part, whole.anchor)
     at = [position[label] for label in part.labels]
     rows, counts, sums = whole.rows.copy(), whole.counts.copy(), whole.sums.copy()
@@ -118,12 +126,11 @@ def subtract(whole: Piece, part: Piece) -> Piece:
     for index, gram, peak in zip(at_grams, part.grams, part.peaks, strict=True):
         peaks[index] = np.maximum.reduce([peaks[index], peak, grams[index].diagonal()])
         grams[index] = grams[index] - gram
-    # A class of which no row is left is dropped whole, and rounding with it.
+    # A class without rows is dropped, and its rounding errors with it.
     left = np.flatnonzero(rows)
     labels = tuple(whole.labels[index] for index in left)
-    kept = left if whole.per_class else list(range(_n_grams(labels, False)))
-    precision = "float32" if "float32" in (whole.precision, part.precision) else "float64"
-    return settled(
+    kept = left if whole.per_class else list(range(n_grams(labels, False)))
+    return recentred(
         replace(
             whole,
             signature=signature,
@@ -133,7 +140,7 @@ def subtract(whole: Piece, part: Piece) -> Piece:
             sums=sums[left],
             grams=tuple(grams[index] for index in kept),
             peaks=peaks[kept],
-            precision=precision,
+            precision=lowest_precision((whole, part)),
             provenance=without(whole.provenance, part.provenance),
         )
     )
@@ -149,41 +156,41 @@ def reanchor(knowledge: Piece, anchor: NDArray[np.float64]) -> Piece:
 
 
 def _reanchored_grams(knowledge: Sums, anchor: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-    """The matrices about another anchor, one after another, so that no more than one need be held."""
+    """Yield the Gram matrices about another anchor, one at a time to save memory."""
     shift = knowledge.anchor - anchor
     if not shift.any():
         yield from knowledge.grams
         return
-    for gram, half in zip(knowledge.grams, _halves(knowledge, shift), strict=True):
+    for gram, half in zip(knowledge.grams, _half_shifts(knowledge, shift), strict=True):
         cross = np.outer(half, shift)
-        # Both halves at once, so that the sum is symmetric to the last digit.
+        # Both terms at once keep the sum exactly symmetric.
         yield gram + (cross + cross.T)
 
 
 def reanchored_sums(knowledge: Sums, anchor: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What the sums of the classes, and the peaks of their squares, are about another anchor; without the matrices."""
+    """Return the class sums and the peaks about another anchor, without computing the matrices."""
     shift = knowledge.anchor - anchor
     if not shift.any():
         return knowledge.sums, knowledge.peaks
     before = np.array([gram.diagonal() for gram in knowledge.grams]).reshape(-1, knowledge.width)
-    after = before + 2 * _halves(knowledge, shift) * shift
-    # Sums that shrink much by the move were rounded when they were large, and that is to be remembered.
-    peaks = np.maximum(knowledge.peaks, np.where(before > SHRUNK * after, before, 0.0))
+    after = before + 2 * _half_shifts(knowledge, shift) * shift
+    # Squares that shrink much keep the rounding errors of their former size.
+    peaks = np.maximum(knowledge.peaks, np.where(before > CANCELLATION_FACTOR * after, before, 0.0))
     return knowledge.sums + knowledge.counts[:, None] * shift, peaks
 
 
-def _halves(knowledge: Sums, shift: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of each matrix, v + n d / 2."""
+def _half_shifts(knowledge: Sums, shift: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return v + n d / 2 for each Gram matrix."""
     sums, counts = knowledge.sums, knowledge.counts[:, None]
     if knowledge.grams and not knowledge.per_class:
         sums, counts = sums.sum(axis=0, keepdims=True), counts.sum(axis=0, keepdims=True)
     return np.asarray(sums + counts * shift / 2)
 
 
-def faded(knowledge: Piece, factor: float) -> Piece:
-    """The same rows, each with its weight times a factor. A class of which hardly a weight is left is dropped."""
-    left = np.flatnonzero(knowledge.counts * factor > FAINTEST)
-    kept = left if knowledge.per_class else list(range(_n_grams(tuple(left), False)))
+def decayed(knowledge: Piece, factor: float) -> Piece:
+    """Multiply the weights of all rows by a factor, and drop classes whose weight becomes negligible."""
+    left = np.flatnonzero(knowledge.counts * factor > MIN_CLASS_WEIGHT)
+    kept = left if knowledge.per_class else list(range(n_grams(tuple(left), False)))
     return replace(
         knowledge,
         labels=tuple(knowledge.labels[index] for index in left),
@@ -195,10 +202,11 @@ def faded(knowledge: Piece, factor: float) -> Piece:
     )
 
 
-def settled(knowledge: Piece) -> Piece:
-    """Knowledge whose anchor has followed its rows, where they have drifted far from it.
+def recentred(knowledge: Piece) -> Piece:
+    """Move the anchor to the mean in features that have drifted far from it.
 
-    Rows that arrive while others are forgotten may wander off. Sums about a point left behind would lose their digits.
+    While rows are added and others subtracted, the mean may move away from the anchor, and sums about a distant point
+    lose digits.
     """
     if not knowledge.labels:
         return knowledge
@@ -207,16 +215,22 @@ def settled(knowledge: Piece) -> Piece:
     square = np.sum([gram.diagonal() for gram in knowledge.grams], axis=0) / total
     variance = np.maximum(square - mean**2, 0.0)
     rounding = 1e-9 * np.abs(knowledge.anchor + mean)
-    far = np.abs(mean) > FAR * np.sqrt(variance) + rounding
+    far = np.abs(mean) > MAX_ANCHOR_DEVIATIONS * np.sqrt(variance) + rounding
     return reanchor(knowledge, knowledge.anchor + np.where(far, mean, 0.0)) if far.any() else knowledge
 
 
-def _n_grams(labels: tuple[Label, ...], per_class: bool) -> int:
+def n_grams(labels: tuple[Label, ...], per_class: bool) -> int:
+    """Return the number of Gram matrices for these classes."""
     return len(labels) if per_class else min(1, len(labels))
 
 
+def lowest_precision(pieces: Iterable[Sums]) -> str:
+    """Return "float32" if the products of any piece were formed in it, else "float64"."""
+    return "float32" if any(piece.precision == "float32" for piece in pieces) else "float64"
+
+
 class _Total:
-    """A running sum of matrices; one that only a single piece has is shared, not copied."""
+    """A running sum of matrices, which copies only when there are at least two."""
 
     def __init__(self) -> None:
         self.matrix = np.empty((0, 0))
@@ -232,7 +246,7 @@ class _Total:
         self._terms += 1
 
 
-def _check_inside(whole: Sums, position: dict[Label, int], label: Label, rows: int, count: float) -> None:
+def _check_was_added(whole: Sums, position: dict[Label, int], label: Label, rows: int, count: float) -> None:
     if label not in position:
         known = ", ".join(repr(known) for known in whole.labels) or "none"
         raise SubtractionError(
@@ -244,11 +258,11 @@ def _check_inside(whole: Sums, position: dict[Label, int], label: Label, rows: i
             f"Cannot subtract {rows:,} rows (weight {count:g}) of class {label!r}: only {had_rows:,} rows "
             f"(weight {had_count:g}) are known. Subtract only what has been added before."
         )
-    # Weights are sums that rounding touches, rows are not: rows decide when a class is gone.
+    # Rows are exact, weights are rounded: rows decide when a class is gone.
     left = had_count - count
     if left > WEIGHT_TOLERANCE * had_count if rows == had_rows else left <= 0:
         raise SubtractionError(
             f"Cannot subtract {rows:,} rows (weight {count:g}) of class {label!r} from {had_rows:,} rows "
-            f"(weight {had_count:g}): rows and weights do not run out together, so these are not the same rows "
-            f"with the same weights. Use the sample weights with which the rows were learned."
+            f"(weight {had_count:g}): either rows or weights would be left without the other, so these are not rows "
+            f"that were added. Use the sample weights with which the rows were learned."
         )

@@ -1,4 +1,4 @@
-"""The point about which sums are kept."""
+"""The anchor: the point about which sums are kept."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from mergesvm.data.rows.sparse import SparseRows
 from mergesvm.errors import ParameterError
 
 PILOT_ROWS = 256
+"""The anchor is chosen from this many rows."""
 
-WORTHWHILE = 4.0
-"""A column whose mean is within so many standard deviations of zero is anchored at zero.
+MAX_DEVIATIONS = 4.0
+"""A column whose mean is within this many standard deviations of zero is anchored at zero.
 
 Sums about the origin then lose at most a factor 1 + 4^2 of precision, little more than one digit, while zeros stay
-zeros, whole numbers stay whole, and nothing needs subtracting.
+zeros, integers stay integers, and nothing needs to be subtracted.
 """
 
-
-ENOUGH_ROWS = 8
-"""Fewer rows than this do not tell where the data lie, if there is another opinion."""
+MIN_ROWS = 8
+"""Fewer rows do not override a preferred anchor."""
 
 
 def choose_anchor(batch: Batch, preferred: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """A point near the first rows: the preferred one, by default zero, except in columns that lie far from it.
+    """Return the preferred anchor, by default zero, moved to the mean of the first rows in columns far from it.
 
-    Sums of squares about the origin cancel when features sit far from it: at offset 1e6 and unit variance no digit is
-    left. About a point inside the data nothing cancels. Sparse rows are summed about zero.
+    Differences of sums of squares about the origin cancel if features are far from it: at offset 1e6 and unit variance
+    no digit is left. About a point near the rows nothing cancels. Sparse rows are always summed about zero.
 
     >>> import numpy as np
     >>> from mergesvm.data.batch import Batch
@@ -44,21 +44,21 @@ def choose_anchor(batch: Batch, preferred: NDArray[np.float64] | None = None) ->
     pilot = rows.block(first, min(first + PILOT_ROWS, rows.n_rows))[counted]
     if preferred is None:
         preferred = np.zeros(rows.width)
-    elif len(pilot) < ENOUGH_ROWS:
+    elif len(pilot) < MIN_ROWS:
         return preferred
-    whole = pilot.dtype.kind in "biu"
-    with np.errstate(all="ignore"):  # what is not finite is found, and named, when it is summed
+    integers = pilot.dtype.kind in "biu"
+    with np.errstate(all="ignore"):  # NaN and infinity are reported when rows are summed
         pilot = pilot.astype(np.float64, copy=False)
         mean = pilot.mean(axis=0)
-        away = np.abs(mean - preferred) > WORTHWHILE * pilot.std(axis=0)
-    anchor: NDArray[np.float64] = np.where(away & np.isfinite(mean), np.rint(mean) if whole else mean, preferred)
+        far = np.abs(mean - preferred) > MAX_DEVIATIONS * pilot.std(axis=0)
+    anchor: NDArray[np.float64] = np.where(far & np.isfinite(mean), np.rint(mean) if integers else mean, preferred)
     return anchor
 
 
-def as_point(anchor: Any, width: int) -> NDArray[np.float64]:
-    """An anchor that was given, checked and copied.
+def as_anchor(anchor: Any, width: int) -> NDArray[np.float64]:
+    """Check an anchor and return a copy of it.
 
-    >>> as_point([1, 2], 2)
+    >>> as_anchor([1, 2], 2)
     array([1., 2.])
     """
     try:
@@ -66,5 +66,5 @@ def as_point(anchor: Any, width: int) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         point = np.empty(0)
     if point.shape != (width,) or not np.isfinite(point).all():
-        raise ParameterError(f"An anchor is {width} finite numbers, one a feature, not {anchor!r}.")
+        raise ParameterError(f"anchor must be {width} finite numbers, one per feature, not {anchor!r}.")
     return point

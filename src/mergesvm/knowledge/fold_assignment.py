@@ -1,4 +1,4 @@
-"""Which rows are held out together."""
+"""Assignment of rows to folds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
@@ -16,24 +15,24 @@ from mergesvm.data.readers.base import Slice
 from mergesvm.data.rows.base import Rows, spans
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, ParameterError
-from mergesvm.knowledge.gram.jit_policy import kernels_worth
+from mergesvm.knowledge.gram.jit_policy import GRAM_JIT
 
 RULES = ("rows", "groups", "given")
-"""By what rows fall into folds: a hash of their values, a hash of their group, or as someone said."""
+"""Rows are assigned by a hash of their values, by a hash of their group, or as given."""
 
-MOST_FOLDS = 1000
+MAX_FOLDS = 1000
 
-CHUNK = 1 << 16
-"""Classes and folds become cells so many rows at a time, so that they stay in the cache."""
+CHUNK_ROWS = 1 << 16
+"""Cells are computed in chunks of this many rows, which fit the cache."""
 
-VALUE_SECONDS = 2e-9
-"""What the compiled kernel saves on hashing one value, as measured."""
+SECONDS_SAVED_PER_VALUE = 2e-9
+"""The time that the compiled function saves per hashed value (measured)."""
 
 Numbers = NDArray[np.int64]
 
 
 class Cell(NamedTuple):
-    """The rows of one class in one fold: while they are learned, a class of its own."""
+    """One class in one fold. While learning, each cell is treated as a class."""
 
     label: Label
     fold: int
@@ -44,7 +43,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class FoldAssignment:
-    """How rows fall into folds.
+    """The rule by which rows are assigned to folds.
 
     Attributes
     ----------
@@ -52,7 +51,7 @@ class FoldAssignment:
         The number of folds.
     by : {"rows", "groups", "given"}
     column : str or None
-        The column of the groups, where rows come from tables.
+        The column of the groups, if rows come from tables.
     """
 
     count: int
@@ -60,9 +59,9 @@ class FoldAssignment:
     column: str | None = None
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.count, (int, np.integer)) and not isinstance(self.count, bool)
-        if not whole or not 2 <= self.count <= MOST_FOLDS:
-            raise ParameterError(f"folds has to be a whole number from 2 to {MOST_FOLDS:,}, not {self.count!r}.")
+        integer = isinstance(self.count, (int, np.integer)) and not isinstance(self.count, bool)
+        if not integer or not 2 <= self.count <= MAX_FOLDS:
+            raise ParameterError(f"folds must be an integer from 2 to {MAX_FOLDS:,}, not {self.count!r}.")
         object.__setattr__(self, "count", int(self.count))
 
     def __str__(self) -> str:
@@ -71,7 +70,7 @@ class FoldAssignment:
 
     @classmethod
     def of(cls, folds: Any, groups: Any) -> tuple[FoldAssignment, Numbers | None]:
-        """The folding that is meant, and the fold of each row, where it was given."""
+        """Interpret the arguments of ``learn``: return the assignment, and the fold of each row if given."""
         if np.ndim(folds) == 0:
             by = "rows" if groups is None else "groups"
             return cls(folds, by, groups if isinstance(groups, str) else None), None
@@ -80,69 +79,71 @@ class FoldAssignment:
         numbers = np.asarray(folds)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu") or numbers.min(initial=0) < -1:
             raise ParameterError(
-                "folds has to be a whole number, or one whole number a row: its fold, from 0 up, or -1 for a row that "
-                "is never held out."
+                "folds must be an integer, or one integer per row: its fold, counted from 0, or -1 for a row that is "
+                "never held out."
             )
-        # A rank may have rows of few folds, or none.
+        # A rank may have rows of only some folds, or no rows.
         return cls(max(2, int(numbers.max(initial=0)) + 1), "given"), numbers.astype(np.int64)
 
     def numbers(self, rows: Rows, groups: Any = None, engine: Threads | None = None) -> Numbers:
-        """The fold of each row, (rows,).
+        """Return the fold of each row, (rows,).
 
         >>> from mergesvm.data.rows.convert import as_rows
         >>> FoldAssignment(5).numbers(as_rows([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])).tolist()
         [1, 2, 1]
         """
         if self.by == "given":
-            raise ParameterError("Rows were held out as someone said: say it again, numbers=[...], one fold a row.")
+            raise ParameterError("The folds were given by the caller. Give them again: numbers=[...], one per row.")
         if self.by == "groups":
             if groups is None:
-                raise ParameterError("Rows are held out by groups: say with groups= which group each row is of.")
+                raise ParameterError("Rows are held out by groups. Give the group of each row: groups=[...].")
             if isinstance(groups, str):
                 raise ParameterError(
-                    f"groups={groups!r} names a column of files or tables, and these rows are in memory: give the "
+                    f"groups={groups!r} names a column of files or tables, but these rows are in memory. Give the "
                     f"group of each row."
                 )
             hashes = group_hashes(groups)
             if len(hashes) != rows.n_rows:
-                raise DataError(f"X and groups are of unequal length: {rows.n_rows} rows, {len(hashes)} groups.")
+                raise DataError(f"X and groups have different lengths: {rows.n_rows} rows, {len(hashes)} groups.")
         else:
-            hashes = row_hashes(rows, engine, kernels_worth(stored_values(rows) * VALUE_SECONDS))
+            hashes = row_hashes(rows, engine, GRAM_JIT.when_worth(stored_values(rows) * SECONDS_SAVED_PER_VALUE))
         return (hashes % np.uint64(self.count)).astype(np.int64)
 
     def groups_of(self, part: Slice) -> Any:
-        """The groups of the rows of a slice of files."""
+        """Return the groups of the rows of a slice of files; None if there are no groups."""
         if self.by != "groups":
             return None
         if self.column is None:
-            raise ParameterError("Of files, groups is the name of a column.")
+            raise ParameterError("For files, groups must be the name of a column.")
         if part.table is None or self.column not in part.table.schema.names:
             raise ParameterError(
-                f"{part.rows.source} does not bring along the column {self.column!r} of the groups: "
+                f"{part.rows.source} was scanned without the column {self.column!r} of the groups. Keep it: "
                 f"scan(..., keep=[{self.column!r}])."
             )
         column = part.table.column(self.column)
         if part.kept is not None:
+            import pyarrow as pa
+
             column = column.filter(pa.array(part.kept))
         if column.null_count:
-            raise DataError(f"{part.rows.source}: {column.null_count:,} rows are of no group in {self.column!r}.")
+            raise DataError(f"{part.rows.source}: {column.null_count:,} rows have no group in {self.column!r}.")
         return np.array(column.to_pylist(), dtype=object)
 
 
 def folded(batch: Batch, numbers: Numbers) -> Batch:
-    """A batch in which each class of each fold is a class of its own, a :class:`Cell`.
+    """Return a batch whose classes are the cells, one per class and fold; see :class:`Cell`.
 
     >>> batch = folded(Batch.of([[1.0], [2.0], [3.0]], ["a", "b", "a"]), np.array([0, 0, 1]))
     >>> batch.labels.classes
     ('a' in fold 0, 'a' in fold 1, 'b' in fold 0)
     """
     if len(numbers) != batch.rows.n_rows:
-        raise DataError(f"X and folds are of unequal length: {batch.rows.n_rows} rows, {len(numbers)} folds.")
+        raise DataError(f"X and folds have different lengths: {batch.rows.n_rows} rows, {len(numbers)} folds.")
     labels, width = batch.labels, int(numbers.max(initial=0)) + 2
-    chunks = list(spans(len(numbers), CHUNK))
+    chunks = list(spans(len(numbers), CHUNK_ROWS))
 
     def places(start: int, stop: int) -> NDArray[np.intp]:
-        # Those of rows that do not count come first, and in each class those that are never held out.
+        # Uncounted rows come first; in each class, rows that are never held out come first.
         found: NDArray[np.intp] = labels.codes[start:stop].astype(np.intp)
         found += 1
         found *= width

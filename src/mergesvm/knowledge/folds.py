@@ -1,4 +1,4 @@
-"""Folds: knowledge that can be validated on rows it has not seen, from one pass over them."""
+"""Folds: knowledge for cross-validation, learned in one pass over the rows."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from numpy.typing import NDArray
 from mergesvm.data.labels import Label
 from mergesvm.data.readers.base import Layout
 from mergesvm.errors import FormError, KnowledgeError, ParameterError, SignatureError, SubtractionError
-from mergesvm.knowledge.algebra import merge, reanchor, settled
+from mergesvm.knowledge.algebra import lowest_precision, merge, reanchor, recentred
 from mergesvm.knowledge.fold_assignment import FoldAssignment
+from mergesvm.knowledge.folds_format import load_folds, save_folds
 from mergesvm.knowledge.knowledge import Knowledge, counted
 from mergesvm.knowledge.provenance import Provenance, without
-from mergesvm.knowledge.select import only, several
+from mergesvm.knowledge.select import as_list, only
 
-MOST_HELD = 0.9
-"""A class of which a fold has more than this share is not subtracted: one digit would be lost."""
+MAX_SUBTRACTED_FRACTION = 0.9
+"""If a fold has more than this fraction of a class, the other folds are added up: a difference would lose a digit."""
 
 
 class Folds:
-    """Knowledge of the rows of each fold. What is learned without a fold is the total less that fold.
+    """Knowledge of the rows of each fold: training without a fold uses the total minus that fold.
 
-    ``ms.learn(X, y, folds=5)`` gives them, for one pass over the rows. Like knowledge they add and subtract, fold by
-    fold, and have files.
+    ``ms.learn(X, y, folds=5)`` returns folds after one pass over the rows. Like knowledge they can be added and
+    subtracted, fold by fold, and saved.
 
     Parameters
     ----------
     parts : sequence of Knowledge
-        One a fold. Any pieces will do, such as days or hospitals, each of which is then held out in turn.
+        One per fold. Any pieces will do, such as days or hospitals, each of which is then held out in turn.
     rest : Knowledge, optional
-        Of rows that are never held out.
-    folding : FoldAssignment, optional
-        By what rule rows fell into their folds.
+        The knowledge of rows that are never held out.
+    assignment : FoldAssignment, optional
+        The rule by which rows were assigned to folds.
     provenance : tuple of Origin
-        The files from which all were learned.
+        The files from which all pieces were learned.
 
     Examples
     --------
@@ -57,22 +58,24 @@ class Folds:
         self,
         parts: Sequence[Knowledge],
         rest: Knowledge | None = None,
-        folding: FoldAssignment | None = None,
+        assignment: FoldAssignment | None = None,
         provenance: Provenance | None = None,
     ) -> None:
-        self.folding = FoldAssignment(len(parts), "given") if folding is None else folding
+        self.assignment = FoldAssignment(len(parts), "given") if assignment is None else assignment
         pieces = [*parts] if rest is None else [*parts, rest]
-        strangers = [piece for piece in pieces if not isinstance(piece, Knowledge)]
-        if strangers:
-            raise KnowledgeError(f"Folds are pieces of knowledge, not {type(strangers[0]).__name__}.")
-        if len(parts) != self.folding.count:
-            raise KnowledgeError(f"{self.folding.count} folds need as many pieces of knowledge, not {len(parts)}.")
+        others = [piece for piece in pieces if not isinstance(piece, Knowledge)]
+        if others:
+            raise KnowledgeError(f"Folds must be pieces of knowledge, not {type(others[0]).__name__}.")
+        if len(parts) != self.assignment.count:
+            raise KnowledgeError(
+                f"{self.assignment.count} folds need {self.assignment.count} pieces of knowledge, not {len(parts)}."
+            )
         signature = reduce(lambda one, other: one.joined(other), (piece.signature for piece in pieces))
         if not signature.per_class:
             raise FormError(
-                "Folds need the sums of every class, which the pooled form has not. Learn with per_class=True."
+                "Folds need the sums of every class, which the pooled form does not have. Learn with per_class=True."
             )
-        precision = "float32" if any(piece.precision == "float32" for piece in pieces) else "float64"
+        precision = lowest_precision(pieces)
         alike = [replace(piece, signature=signature, precision=precision) for piece in pieces]
         self.signature, self.parts = signature, tuple(alike[: len(parts)])
         self.rest = alike[-1] if rest is not None and rest.labels else None
@@ -80,14 +83,16 @@ class Folds:
         self.provenance = origins if provenance is None else provenance
 
     @classmethod
-    def of_cells(cls, cells: Knowledge, folding: FoldAssignment, anchors: NDArray[np.float64] | None = None) -> Folds:
-        """Folds from knowledge in which each class of each fold is a class of its own.
+    def of_cells(
+        cls, cells: Knowledge, assignment: FoldAssignment, anchors: NDArray[np.float64] | None = None
+    ) -> Folds:
+        """Build folds from knowledge whose classes are the cells: one class in one fold each.
 
-        Each fold may have an anchor of its own, the last one for rows that are never held out.
+        ``anchors`` gives each fold its own anchor, the last one for rows that are never held out.
         """
         places: list[Any] = list(cells.labels)
-        if folding.by == "given":  # where rows lie apart, none knows how many folds the others have
-            folding = replace(folding, count=max([folding.count, *(cell.fold + 1 for cell in places)]))
+        if assignment.by == "given":  # a rank with rows of few folds does not know the number of all
+            assignment = replace(assignment, count=max([assignment.count, *(cell.fold + 1 for cell in places)]))
 
         def part(fold: int) -> Knowledge:
             anchor = cells.anchor if anchors is None else anchors[fold]
@@ -97,7 +102,7 @@ class Folds:
             labels = tuple(cell.label for cell in mine)
             return replace(only(cells, mine), labels=labels, anchor=anchor, provenance=())
 
-        return cls([part(fold) for fold in range(folding.count)], part(-1), folding, cells.provenance)
+        return cls([part(fold) for fold in range(assignment.count)], part(-1), assignment, cells.provenance)
 
     @cached_property
     def total(self) -> Knowledge:
@@ -105,7 +110,7 @@ class Folds:
         return replace(merge(self.pieces()), provenance=self.provenance)
 
     def train(self, fold: int) -> Knowledge:
-        """The knowledge of all rows but those of one fold."""
+        """Return the knowledge of all rows except those of one fold."""
         fold = self._place(fold)
         total, others = self.total, self.pieces(fold)
         held_out = reanchor(self.parts[fold], total.anchor)
@@ -116,8 +121,7 @@ class Folds:
             rows[at] -= held_out.rows[held]
             if rows[at] == 0:
                 continue
-            if _little_left(total, at, held_out, held):
-                # The others are added up, because a difference would lose their digits.
+            if _difference_cancels(total, at, held_out, held):
                 kept = merge([only(piece, [label]) for piece in others if label in piece.labels])
                 kept = reanchor(kept, total.anchor)
                 counts[at], sums[at], grams[at] = kept.counts[0], kept.sums[0], kept.grams[0]
@@ -136,8 +140,8 @@ class Folds:
             peaks=total.peaks[left],
             provenance=(),
         )
-        # Where all that is left lies far from the anchor, the others have better ones.
-        return difference if settled(difference) is difference else replace(merge(others), provenance=())
+        # If all remaining rows are far from the anchor, the anchors of the other folds are better.
+        return difference if recentred(difference) is difference else replace(merge(others), provenance=())
 
     def _place(self, fold: int) -> int:
         if not -len(self) <= fold < len(self):
@@ -145,7 +149,7 @@ class Folds:
         return fold % len(self)
 
     def pieces(self, without: int | None = None) -> list[Knowledge]:
-        """The knowledge of all folds, or of all but one, and that of rows never held out."""
+        """Return the knowledge of all folds, or of all but one, and of rows that are never held out."""
         parts = [part for fold, part in enumerate(self.parts) if fold != without]
         return parts if self.rest is None else [*parts, self.rest]
 
@@ -166,33 +170,33 @@ class Folds:
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """How many rows each fold has, (folds,)."""
+        """The number of rows of each fold, (folds,)."""
         return np.array([part.rows.sum() for part in self.parts], dtype=np.int64)
 
     def select(self, features: Sequence[Any]) -> Folds:
-        """Folds of some features only; see :meth:`Knowledge.select`."""
-        return self._each(lambda piece: piece.select(features))
+        """Return folds of some features; see :meth:`Knowledge.select`."""
+        return self._map(lambda piece: piece.select(features))
 
     def only(self, classes: Iterable[Label]) -> Folds:
-        """Folds of some classes only; see :meth:`Knowledge.only`."""
-        wanted = list(several(classes))
+        """Return folds of some classes; see :meth:`Knowledge.only`."""
+        wanted = list(as_list(classes))
         self.total.only(wanted)
-        return self._each(lambda piece: _some(piece, wanted))
+        return self._map(lambda piece: _some(piece, wanted))
 
     def join(self, groups: Mapping[Label, Iterable[Label]]) -> Folds:
-        """Folds in which several classes have become one; see :meth:`Knowledge.join`."""
+        """Return folds with classes merged; see :meth:`Knowledge.join`."""
         self.total.join(groups)
-        groups = {name: list(several(members)) for name, members in groups.items()}
+        groups = {name: list(as_list(members)) for name, members in groups.items()}
 
         def joined(piece: Knowledge) -> Knowledge:
             known = {name: [label for label in old if label in piece.labels] for name, old in groups.items()}
             return piece.join({name: old for name, old in known.items() if old})
 
-        return self._each(joined)
+        return self._map(joined)
 
-    def _each(self, change: Callable[[Knowledge], Knowledge]) -> Folds:
+    def _map(self, change: Callable[[Knowledge], Knowledge]) -> Folds:
         rest = None if self.rest is None else change(self.rest)
-        return Folds([change(part) for part in self.parts], rest, self.folding, self.provenance)
+        return Folds([change(part) for part in self.parts], rest, self.assignment, self.provenance)
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -207,25 +211,25 @@ class Folds:
         return merge_folds([self, other]) if isinstance(other, Folds) else NotImplemented
 
     def __radd__(self, other: object) -> Folds:
-        # So that sum(folds), which begins with 0, works as one expects.
+        # sum(folds) starts with 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __sub__(self, other: object) -> Folds:
         if not isinstance(other, Folds):
             return NotImplemented
-        check_alike(self, other, "subtract", "from")
-        left = [_subtracted(self.parts[fold], other.parts[fold], f"fold {fold}") for fold in range(self.folding.count)]
+        check_same_assignment(self, other, "subtract", "from")
+        left = [_subtracted(self.parts[fold], other.parts[fold], f"fold {fold}") for fold in range(len(self))]
         rest = self.rest
         if other.rest is not None:
             rest = _subtracted(rest or Knowledge.zero(self.signature), other.rest, "rows never held out")
-        return Folds(left, rest, self.folding, without(self.provenance, other.provenance))
+        return Folds(left, rest, self.assignment, without(self.provenance, other.provenance))
 
     def __getstate__(self) -> dict[str, Any]:
-        # The total is the sum of what travels.
+        # The total can be computed again.
         return {name: value for name, value in self.__dict__.items() if name != "total"}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that holds no code and can be trusted; :meth:`load` reads it.
+        """Write to a file, atomically; :meth:`load` reads it. The file contains no code.
 
         >>> import mergesvm as ms, pathlib, tempfile
         >>> folds = ms.learn([[1.0], [2.0], [3.0]], ["a", "b", "a"], folds=[0, 1, 1])
@@ -234,16 +238,12 @@ class Folds:
         ...     ms.Folds.load(pathlib.Path(folder, "day.knowledge"))
         Folds of 1, 2 rows: Knowledge of 3 rows x 1 feature in 2 classes: a 2, b 1
         """
-        from mergesvm.knowledge.folds_format import save_folds
-
-        save_folds(self, path)
+        save_folds(path, self.parts, self.rest, self.total, self.assignment)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Folds:
-        """Read from a file; everything is checked before anything is used."""
-        from mergesvm.knowledge.folds_format import load_folds
-
-        return load_folds(path)
+        """Read from a file. The whole file is checked first."""
+        return cls.of_cells(*load_folds(path))
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{rows:,}" for rows in self.rows[:10].tolist()) + (", ..." if len(self.parts) > 10 else "")
@@ -252,24 +252,24 @@ class Folds:
 
 
 def merge_folds(pieces: Sequence[Folds]) -> Folds:
-    """The sum of many folds, fold by fold."""
+    """Add many folds, fold by fold."""
     first = pieces[0]
     for other in pieces[1:]:
-        check_alike(first, other, "add", "to")
+        check_same_assignment(first, other, "add", "to")
     parts = [merge([piece.parts[fold] for piece in pieces]) for fold in range(len(first))]
     rests = [piece.rest for piece in pieces if piece.rest is not None]
     origins = tuple(origin for piece in pieces for origin in piece.provenance)
-    return Folds(parts, merge(rests) if rests else None, first.folding, origins)
+    return Folds(parts, merge(rests) if rests else None, first.assignment, origins)
 
 
-def check_alike(mine: Folds, theirs: Folds, verb: str, preposition: str) -> None:
-    """Raise an error that names both rules, if rows fall into folds by different ones."""
-    one, other = mine.folding, theirs.folding
+def check_same_assignment(mine: Folds, theirs: Folds, verb: str, preposition: str) -> None:
+    """Raise an error unless both assign rows to folds by the same rule."""
+    one, other = mine.assignment, theirs.assignment
     columns = {one.column, other.column} - {None}
     if (one.count, one.by) != (other.count, other.by) or len(columns) > 1:
         raise SignatureError(
-            f"Cannot {verb} {other} {preposition} {one}: the same row could be in two of them. Learn all pieces with "
-            f"the same folds."
+            f"Cannot {verb} {other} {preposition} {one}: the same row could be in two different folds. Learn all "
+            f"pieces with the same folds."
         )
 
 
@@ -280,12 +280,12 @@ def _subtracted(whole: Knowledge, part: Knowledge, where: str) -> Knowledge:
         raise SubtractionError(f"In {where}: {error}") from None
 
 
-def _little_left(total: Knowledge, at: int, held_out: Knowledge, held: int) -> bool:
-    """Whether a difference would lose more than one digit of what a class weighs, or of its squares in some column."""
-    if held_out.counts[held] > MOST_HELD * total.counts[at]:
+def _difference_cancels(total: Knowledge, at: int, held_out: Knowledge, held: int) -> bool:
+    """Return whether subtracting a fold would lose more than a digit of a class's weight or of its squares."""
+    if held_out.counts[held] > MAX_SUBTRACTED_FRACTION * total.counts[at]:
         return True
     squares, all_squares = held_out.grams[held].diagonal(), total.grams[at].diagonal()
-    return bool((squares > MOST_HELD * all_squares).any())
+    return bool((squares > MAX_SUBTRACTED_FRACTION * all_squares).any())
 
 
 def _some(piece: Knowledge, wanted: list[Label]) -> Knowledge:

@@ -1,10 +1,10 @@
-"""Knowledge as a file: docs/file-format.md describes it."""
+"""Reading and writing knowledge; docs/file-format.md describes the format."""
 
 from __future__ import annotations
 
 import os
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,28 +17,27 @@ from mergesvm.features.maps.identity import Identity
 from mergesvm.files.container import library_version, read_container, write_container
 from mergesvm.files.content import Content, check_sizes
 from mergesvm.files.header import LARGEST, Header
+from mergesvm.knowledge.algebra import Piece, n_grams
 from mergesvm.knowledge.gram.triangles import packed, triangle_size, unpacked
 from mergesvm.knowledge.provenance import Origin, Provenance
 from mergesvm.knowledge.signature import Signature
-
-if TYPE_CHECKING:
-    from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.sums import Sums
 
 KIND = "knowledge"
 
 
-def save_knowledge(knowledge: Knowledge, path: str | os.PathLike[str]) -> None:
-    """Write knowledge to a file, which is replaced as a whole or not at all."""
+def save_knowledge(knowledge: Sums, path: str | os.PathLike[str]) -> None:
+    """Write knowledge to a file, atomically."""
     header, arrays = knowledge_parts(knowledge)
     check_sizes(arrays)
     write_container(path, KIND, header, arrays)
 
 
-def knowledge_parts(knowledge: Knowledge) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Knowledge as a header of plain values, and arrays."""
-    terms, drawn = signature_parts(knowledge.signature)
+def knowledge_parts(knowledge: Sums) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the header fields and arrays of knowledge."""
+    signature, map_arrays = signature_parts(knowledge.signature)
     header = {
-        **terms,
+        **signature,
         "classes": list(knowledge.labels),
         "precision": knowledge.precision,
         "provenance": provenance_fields(knowledge.provenance),
@@ -51,13 +50,13 @@ def knowledge_parts(knowledge: Knowledge) -> tuple[dict[str, Any], dict[str, NDA
         "sums": knowledge.sums,
         "peaks": knowledge.peaks,
         "grams": packed(knowledge.grams, knowledge.width),
-        **drawn,
+        **map_arrays,
     }
     return header, arrays
 
 
-def load_knowledge(path: str | os.PathLike[str], kind: type[Knowledge]) -> Knowledge:
-    """Read knowledge from a file; everything is checked before anything is used."""
+def load_knowledge(path: str | os.PathLike[str], kind: type[Piece]) -> Piece:
+    """Read knowledge from a file. The whole file is checked first."""
     header, arrays = read_container(path, KIND)
     content = Content(arrays, str(path))
     signature = read_signature(header, content)
@@ -71,16 +70,16 @@ def read_sums(
     signature: Signature,
     anchor: NDArray[np.float64],
     labels: tuple[Any, ...],
-    kind: type[Knowledge],
-) -> Knowledge:
-    """The sums of these classes, each array checked; no other arrays may be left."""
+    kind: type[Piece],
+) -> Piece:
+    """Build the sums of these classes, and check their arrays; no other arrays may be left."""
     arrays, width, n_classes = content.arrays, signature.width, len(labels)
-    n_grams = n_classes if signature.per_class else min(1, n_classes)
+    count = n_grams(labels, signature.per_class)
     content.expect("rows", (n_classes,), "<i8")
     content.expect("counts", (n_classes,))
     content.expect("sums", (n_classes, width))
-    content.expect("peaks", (n_grams, width))
-    content.expect("grams", (n_grams, triangle_size(width)))
+    content.expect("peaks", (count, width))
+    content.expect("grams", (count, triangle_size(width)))
     content.done()
     rows, counts = arrays["rows"], arrays["counts"]
     if (rows < 1).any() or (counts < 1 / LARGEST).any() or (arrays["peaks"] < 0).any():
@@ -102,7 +101,7 @@ def read_sums(
 
 
 def signature_parts(signature: Signature) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """A signature as plain values, and the arrays of its feature map."""
+    """Return the header fields of a signature, and the arrays of its feature map."""
     features, arrays = signature.features.file_parts()
     header = {
         "features": features,
@@ -115,7 +114,7 @@ def signature_parts(signature: Signature) -> tuple[dict[str, Any], dict[str, NDA
 
 
 def read_signature(header: Header, content: Content) -> Signature:
-    """A signature from plain values and arrays, each checked."""
+    """Build a signature from the header and arrays of a file, and check them."""
     layout = read_layout(header)
     weights = tuple((_label(part, "class"), part.number("weight")) for part in header.parts("class_weights"))
     if not all(weight >= 1 / LARGEST for _, weight in weights) or len({label for label, _ in weights}) < len(weights):
@@ -123,16 +122,16 @@ def read_signature(header: Header, content: Content) -> Signature:
     kind = header.take("labels", str, type(None))
     if kind is not None:
         header.text("labels", "text", "whole number", "decimal", "boolean")
-    # Files of format 1 know of no map but the identity, and have it as a text.
-    first = header.fields.get("features") == "identity"
-    features = Identity() if first else read_map(header, content)
+    # Files of format 1 have no maps but the identity, stored as text.
+    format_1 = header.fields.get("features") == "identity"
+    features = Identity() if format_1 else read_map(header, content)
     if not isinstance(features, Identity) and features.layout.width != layout.width:
         header.refuse(f"has a map of {features.layout.width} columns for rows of {layout.width} columns")
     return Signature(features, layout.width, layout.names, layout.categories, header.truth("per_class"), weights, kind)
 
 
 def read_classes(header: Header, kind: str | None) -> tuple[Label, ...]:
-    """The classes: all of one kind, sorted, none twice."""
+    """Read the classes, which must be of one kind, sorted and distinct."""
     labels = _labels(header, "classes")
     if any(label_kind(label) != kind for label in labels):
         header.refuse(f"has classes that are not all of kind {kind!r}")
@@ -142,12 +141,12 @@ def read_classes(header: Header, kind: str | None) -> tuple[Label, ...]:
 
 
 def provenance_fields(provenance: Provenance) -> list[dict[str, Any]]:
-    """Provenance as plain values."""
+    """Return provenance as header fields."""
     return [vars(origin) for origin in provenance]
 
 
 def read_provenance(header: Header) -> Provenance:
-    """Provenance from plain values, each checked."""
+    """Read provenance from a header, and check it."""
     return tuple(
         Origin(part.text("source"), part.whole("rows"), part.text("when"), part.truth("taken_back"))
         for part in header.parts("provenance")
@@ -168,12 +167,12 @@ def _label(header: Header, name: str) -> Label:
 
 
 def _check_squares(content: Content, grams: tuple[NDArray[np.float64], ...], per_class: bool) -> None:
-    """Squares are not negative, and no sum is larger than they allow, v^2 <= n M, but for rounding."""
-    with np.errstate(all="ignore"):  # what overflows is too large
+    """Check that squares are not negative and satisfy v^2 <= n M, up to rounding."""
+    with np.errstate(all="ignore"):  # infinity fails the check below
         means = content.arrays["sums"] ** 2 / content.arrays["counts"][:, None]
     least = means if per_class else means.sum(axis=0, keepdims=True)
     for gram, square, peak in zip(grams, least, content.arrays["peaks"], strict=False):
-        # Where something was subtracted, rounding may have gone further, and solving looks closer.
+        # After a subtraction rounding errors may be larger; solving checks them in detail.
         square = np.zeros_like(square) if peak.any() else square
         rounding = 1e-6 * np.maximum(gram.diagonal(), peak).max()
         if not (gram.diagonal() >= square * (1 - 1e-6) - rounding).all():

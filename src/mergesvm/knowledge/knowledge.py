@@ -1,4 +1,4 @@
-"""Knowledge: what a support vector machine of the least-squares kind remembers of its rows."""
+"""Knowledge: the class-wise sums over rows from which models are solved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mergesvm.data.readers.base import Layout
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.components import Components
 from mergesvm.knowledge.algebra import merge, reanchor, subtract
-from mergesvm.knowledge.anchor import as_point
+from mergesvm.knowledge.anchor import as_anchor
 from mergesvm.knowledge.format import load_knowledge, save_knowledge
 from mergesvm.knowledge.pca import principal_components
 from mergesvm.knowledge.select import join, only, select
@@ -23,15 +23,19 @@ from mergesvm.knowledge.sums import Sums
 
 
 class Knowledge(Sums):
-    """Sums over rows, kept by class: they add, they subtract, and every model is solved from them alone.
+    """Sums over rows by class, which add and subtract, and from which every model is solved.
 
     For each class c, with rows x_i of weight s_i, and an anchor a::
 
         count  n_c = sum s_i      sum  v_c = sum s_i (x_i - a)      Gram  M_c = sum s_i (x_i - a)(x_i - a)'
 
-    Each is a sum over rows, so that knowledge of two disjoint sets of rows adds to the knowledge of both, and knowledge
-    of a subset subtracts. Knowledge is immutable. Its arrays (anchor, rows, counts, sums, grams) are
-    described in :class:`~mergesvm.knowledge.sums.Sums`.
+    Because each is a sum over rows, the knowledge of two disjoint sets of rows adds up to that of their union, and the
+    knowledge of a subset can be subtracted again, up to rounding::
+
+        a + zero == a        a + b == b + a        (a + b) + c == a + (b + c)        (a + b) - b == a
+
+    Knowledge is immutable. :class:`~mergesvm.knowledge.sums.Sums` describes its arrays, and
+    :mod:`~mergesvm.knowledge.algebra` implements the operations.
 
     Examples
     --------
@@ -46,13 +50,13 @@ class Knowledge(Sums):
 
     @classmethod
     def zero(cls, signature: Signature, anchor: Any = None) -> Knowledge:
-        """Knowledge of no rows, which adds nothing to any other on the same terms.
+        """Return the knowledge of no rows: the zero of addition for this signature.
 
         >>> import mergesvm as ms
         >>> ms.Knowledge.zero(ms.Signature(ms.features.Identity(), 2))
         Knowledge of 0 rows x 2 features in 0 classes
         """
-        point = np.zeros(signature.width) if anchor is None else as_point(anchor, signature.width)
+        point = np.zeros(signature.width) if anchor is None else as_anchor(anchor, signature.width)
         empty = np.zeros((0, signature.width))
         return cls(signature, point, sums=empty, peaks=empty.copy())
 
@@ -63,7 +67,7 @@ class Knowledge(Sums):
 
     @property
     def features(self) -> FeatureMap:
-        """The map by which rows became features."""
+        """The feature map applied to the rows."""
         return self.signature.features
 
     @property
@@ -73,21 +77,21 @@ class Knowledge(Sums):
 
     @property
     def nbytes(self) -> int:
-        """The memory that the sums take."""
+        """The memory of the sums in bytes."""
         return sum(array.nbytes for array in self.arrays())
 
     def __add__(self, other: object) -> Knowledge:
         return merge([self, other]) if isinstance(other, Knowledge) else NotImplemented
 
     def __radd__(self, other: object) -> Knowledge:
-        # So that sum(pieces), which begins with 0, works as one expects.
+        # sum(pieces) starts with 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __sub__(self, other: object) -> Knowledge:
         return subtract(self, other) if isinstance(other, Knowledge) else NotImplemented
 
     def about(self, anchor: Any = None) -> Knowledge:
-        """The same knowledge about another anchor, by default about the mean of all rows.
+        """Return the same knowledge about another anchor, by default the mean of all rows.
 
         >>> import mergesvm as ms
         >>> k = ms.learn([[1.0], [3.0]], ["a", "b"])
@@ -97,10 +101,10 @@ class Knowledge(Sums):
         if anchor is None:
             total = self.counts.sum()
             anchor = self.anchor + self.sums.sum(axis=0) / total if total > 0 else self.anchor
-        return reanchor(self, as_point(anchor, self.width))
+        return reanchor(self, as_anchor(anchor, self.width))
 
     def select(self, features: Sequence[Any]) -> Knowledge:
-        """Knowledge of some features only: names, positions, or a mask; in the order given.
+        """Return the knowledge of some features, given as names, indices or a mask, in the given order.
 
         >>> import mergesvm as ms
         >>> k = ms.learn([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], ["a", "b"], feature_names=["x", "y", "z"])
@@ -110,7 +114,7 @@ class Knowledge(Sums):
         return select(self, features)
 
     def only(self, classes: Iterable[Label]) -> Knowledge:
-        """Knowledge of some classes only.
+        """Return the knowledge of some classes.
 
         >>> import mergesvm as ms
         >>> k = ms.learn([[1.0], [2.0], [3.0]], ["a", "b", "c"])
@@ -120,7 +124,7 @@ class Knowledge(Sums):
         return only(self, classes)
 
     def join(self, groups: Mapping[Label, Iterable[Label]]) -> Knowledge:
-        """Knowledge in which several classes have become one: the new name, and the classes it takes in.
+        """Return the knowledge with classes merged: a mapping of each new class to the classes that it replaces.
 
         >>> import mergesvm as ms
         >>> k = ms.learn([[1.0], [2.0], [3.0]], ["c", "C", "d"])
@@ -130,19 +134,19 @@ class Knowledge(Sums):
         return join(self, groups)
 
     def pca(self, n_components: float, *, whiten: bool = False, precision: str = "float64") -> Components:
-        """The frozen map to the principal components of all rows, with no second look at them.
+        """Return the frozen map to the principal components of all rows, without reading the rows again.
 
-        It is scikit-learn's PCA of the rows of all classes together, but for the signs: here the largest entry of each
-        direction is positive. Rows count by their weight; in the pooled form by the class weights fixed there, too.
+        Equals scikit-learn's PCA of the rows of all classes, except for signs: here the largest entry of each direction
+        is positive. Rows count by their weights; in the pooled form also by the class weights used in learning.
 
         Parameters
         ----------
         n_components : int or float
-            How many; or, below 1, a share of the variance, of which as many as are needed explain more.
+            The number of components; or, below 1, the fraction of the variance to explain.
         whiten : bool
-            Divide each feature by its standard deviation, that of n, and not of n - 1, rows.
+            Divide each feature by its standard deviation (with n, not n - 1, in the denominator).
         precision : {"float64", "float32"}
-            In which rows are mapped. Directions are found in float64 always.
+            The precision of mapped rows. Directions are always computed in float64.
 
         Examples
         --------
@@ -159,7 +163,7 @@ class Knowledge(Sums):
         return principal_components(self, n_components, whiten=whiten, precision=precision)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that holds no code and can be trusted: whole or not at all, with a digest of everything.
+        """Write to a file, atomically. The file contains no code, and a digest protects all of it.
 
         >>> import mergesvm as ms, pathlib, tempfile
         >>> k = ms.learn([[1.0], [2.0]], ["a", "b"])
@@ -172,7 +176,7 @@ class Knowledge(Sums):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Knowledge:
-        """Read from a file; everything is checked before anything is used."""
+        """Read from a file. The whole file is checked first."""
         return load_knowledge(path, cls)
 
     def __repr__(self) -> str:
@@ -185,7 +189,7 @@ class Knowledge(Sums):
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """A number and its noun.
+    """Return a number and its noun, singular or plural.
 
     >>> counted(1, "row"), counted(1000, "row"), counted(2, "class", "classes")
     ('1 row', '1,000 rows', '2 classes')

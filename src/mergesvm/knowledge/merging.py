@@ -1,4 +1,4 @@
-"""Adding many pieces: knowledge, or folds of it."""
+"""The sum of many pieces of knowledge, or of many folds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Learned = TypeVar("Learned", Knowledge, Folds)
 
 
 def merge(pieces: Iterable[Learned]) -> Learned:
-    """Add many pieces at once. Pieces may know different classes; folds are added fold by fold.
+    """Add many pieces at once. Pieces may have different classes; folds are added fold by fold.
 
     >>> import mergesvm as ms
     >>> ms.merge(ms.learn([[float(i)]], ["odd" if i % 2 else "even"]) for i in range(5))
@@ -22,6 +22,6 @@ def merge(pieces: Iterable[Learned]) -> Learned:
     given: list[Any] = list(pieces)
     folded = [isinstance(piece, Folds) for piece in given]
     if any(folded) and not all(folded):
-        raise TypeError("Folds are added to folds, knowledge to knowledge: take folds.total for all rows of folds.")
+        raise TypeError("Cannot merge folds and knowledge. Use folds.total for the knowledge of all folds.")
     whole: Any = merge_folds(given) if any(folded) else algebra.merge(given)
     return whole  # type: ignore[no-any-return]

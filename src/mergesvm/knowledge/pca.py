@@ -1,4 +1,4 @@
-"""Principal components of all rows that knowledge is of, from the sums alone."""
+"""Principal components computed from the sums alone."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mergesvm.knowledge.sums import ROUNDING, Sums
 def principal_components(
     knowledge: Sums, n_components: float, *, whiten: bool = False, precision: str = "float64"
 ) -> Components:
-    """The frozen map to the principal components of all rows, each by its weight.
+    """Return the frozen map to the principal components of all rows, weighted.
 
     With the count n, the sum v and the Gram matrix M of all classes about the anchor a, the mean is a + v/n, and the
-    covariance M/n - (v/n)(v/n)', whose eigenvectors are the directions.
+    covariance is M/n - (v/n)(v/n)'. Its eigenvectors are the directions.
 
     >>> import mergesvm as ms
     >>> k = ms.learn([[0.0, 0.0], [2.0, 2.0], [4.0, 4.0]], ["a", "b", "b"])
@@ -28,9 +28,9 @@ def principal_components(
     features = Components(n_components, whiten=whiten, precision=precision)
     if knowledge.signature.mapped:
         raise FormError(
-            f"Principal components are of columns, and this knowledge is of {knowledge.signature.features}. Take "
-            f"them of knowledge of the rows as they are: learn(X, y).pca({n_components!r}); or let them follow the map "
-            f"on a sample of rows: Chain([map, Components({n_components!r})]).freeze(X)."
+            f"Principal components need knowledge of unmapped rows, and this is of {knowledge.signature.features}. Use "
+            f"learn(X, y).pca({n_components!r}), or apply them after the map, from a sample of rows: "
+            f"Chain([map, Components({n_components!r})]).freeze(X)."
         )
     rows = int(knowledge.rows.sum())
     if rows == 0:
@@ -38,25 +38,25 @@ def principal_components(
     count = knowledge.counts.sum()
     mean = knowledge.sums.sum(axis=0) / count
     covariance = knowledge.pooled_gram / count
-    # Rounding is measured by the largest that squares ever were, before something was subtracted.
+    # Rounding errors are relative to the largest squares, before anything was subtracted.
     squares = np.maximum(covariance.diagonal(), knowledge.peaks.sum(axis=0) / count)
     rounding = ROUNDING[knowledge.precision] * squares
     covariance -= np.outer(mean, mean)
-    # A column that does not vary, but for rounding, is in no component.
+    # Columns that vary only by rounding take no part in any component.
     constant = np.abs(covariance.diagonal()) <= rounding
     covariance[constant], covariance[:, constant] = 0.0, 0.0
     axes = PrincipalAxes.of_covariance(covariance, np.where(constant, 0.0, rounding))
     if knowledge.peaks.any():
-        _check_sound(axes, covariance, rounding)
+        _check_definite(axes, covariance, rounding)
     return features.frozen_along(axes, knowledge.anchor + mean, knowledge.signature.layout, rows)
 
 
-def _check_sound(axes: PrincipalAxes, covariance: NDArray[np.float64], rounding: NDArray[np.float64]) -> None:
-    """Raise an error if there are variances that are negative beyond rounding; axes have zero in their place."""
-    # All variances, negative ones too, add up to the diagonal.
+def _check_definite(axes: PrincipalAxes, covariance: NDArray[np.float64], rounding: NDArray[np.float64]) -> None:
+    """Raise an error if variances are negative beyond rounding; the axes have zeros instead."""
+    # All variances, including negative ones, add up to the trace.
     negative = axes.variances.sum() - covariance.diagonal().sum()
     if negative > np.sqrt(len(rounding)) * rounding.sum():
         raise IndefiniteError(
-            "The sums are not those of any set of rows: a variance has become negative. Rows were subtracted that had "
-            "never been added. Learn the remaining rows again."
+            "No set of rows has these sums: a variance is negative, probably after subtracting rows that were never "
+            "added. Learn the remaining rows again."
         )

@@ -1,4 +1,4 @@
-"""Where knowledge comes from: which sources were added, and which taken back."""
+"""The sources of knowledge: which were added, and which subtracted."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class Origin:
     Attributes
     ----------
     source : str
-        Its name.
+        Its name, such as a path.
     rows : int
-        How many rows it gave.
+        The number of rows learned from it.
     when : str
-        The time of learning, UTC, as ISO 8601 has it.
+        The time of learning, UTC, in ISO 8601.
     taken_back : bool
-        Whether the rows were subtracted, and not added.
+        Whether the rows were subtracted instead of added.
     """
 
     source: str
@@ -32,12 +32,12 @@ Provenance = tuple[Origin, ...]
 
 
 def now() -> str:
-    """The present time, UTC, to the second."""
+    """Return the current time, UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def without(whole: Provenance, part: Provenance) -> Provenance:
-    """The origins that are left when a part is taken back: those that are in both vanish, others are noted as taken.
+    """Return the origins of a difference: those of ``part`` are removed, or marked as subtracted if not in ``whole``.
 
     >>> first, second = Origin("a.csv", 2, "2026-01-01"), Origin("b.csv", 3, "2026-01-02")
     >>> without((first, second), (first,)) == (second,)
@@ -48,7 +48,7 @@ def without(whole: Provenance, part: Provenance) -> Provenance:
     left = list(whole)
     for origin in part:
         if origin in left:
-            del left[len(left) - 1 - left[::-1].index(origin)]  # the last of its like
+            del left[len(left) - 1 - left[::-1].index(origin)]  # the last equal one
         else:
             left.append(replace(origin, taken_back=not origin.taken_back))
     return tuple(left)

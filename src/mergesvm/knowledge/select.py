@@ -1,4 +1,4 @@
-"""Knowledge of a part: some features, some classes, or classes joined."""
+"""Knowledge of some features, of some classes, or of merged classes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from mergesvm.knowledge.sums import Sums
 
 
 def select(knowledge: Piece, features: Sequence[Any]) -> Piece:
-    """Knowledge of some features: the sub-vectors and sub-matrices."""
+    """Return the knowledge of some features: the sub-vectors and sub-matrices."""
     if knowledge.signature.mapped:
         raise FormError(
-            f"Features are selected from columns, and this knowledge is of {knowledge.signature.features}, each of "
-            f"which mixes them. Select columns before learning: scan(features=...)."
+            f"Cannot select features of {knowledge.signature.features}, each of which mixes columns. Select columns "
+            f"before learning: scan(features=...)."
         )
     at = _positions(knowledge, features)
     names = knowledge.signature.names
@@ -37,15 +37,13 @@ def select(knowledge: Piece, features: Sequence[Any]) -> Piece:
 
 
 def only(knowledge: Piece, classes: Iterable[Label]) -> Piece:
-    """Knowledge of some classes; nothing is copied but the counts and sums."""
-    wanted = {plain_label(label) for label in several(classes)}
+    """Return the knowledge of some classes; Gram matrices are not copied."""
+    wanted = {plain_label(label) for label in as_list(classes)}
     if not wanted:
         raise ParameterError("Choose at least one class.")
     _check_known(knowledge, wanted)
     if not knowledge.per_class and wanted != set(knowledge.labels):
-        raise FormError(
-            "The pooled form cannot tell the classes apart again. Learn with per_class=True to choose classes later."
-        )
+        raise FormError("The pooled form cannot separate classes. Learn with per_class=True to choose classes later.")
     at = [index for index, label in enumerate(knowledge.labels) if label in wanted]
     return replace(
         knowledge,
@@ -59,27 +57,27 @@ def only(knowledge: Piece, classes: Iterable[Label]) -> Piece:
 
 
 def join(knowledge: Piece, groups: Mapping[Label, Iterable[Label]]) -> Piece:
-    """Knowledge in which classes have become one: joining is adding."""
-    taken: dict[Label, Label] = {}
+    """Return the knowledge in which groups of classes are merged into one each, by adding their sums."""
+    new_names: dict[Label, Label] = {}
     if not isinstance(groups, Mapping):
-        raise ParameterError(f"Classes are joined by a mapping of a new name to the classes it takes, not {groups!r}.")
-    groups = {plain_label(name): [plain_label(label) for label in several(old)] for name, old in groups.items()}
+        raise ParameterError(f"groups must map each new class to the classes that it replaces, not {groups!r}.")
+    groups = {plain_label(name): [plain_label(label) for label in as_list(old)] for name, old in groups.items()}
     for name, members in groups.items():
         _check_known(knowledge, set(members))
         for member in members:
-            if taken.setdefault(member, name) != name:
-                raise ParameterError(f"Class {member!r} cannot join both {taken[member]!r} and {name!r}.")
+            if new_names.setdefault(member, name) != name:
+                raise ParameterError(f"Class {member!r} cannot join both {new_names[member]!r} and {name!r}.")
     for name in groups:
-        if name in knowledge.labels and name not in taken:
+        if name in knowledge.labels and name not in new_names:
             raise ParameterError(
-                f"Class {name!r} exists and is not among those joined under its name. Add it to the list, or choose "
-                f"another name."
+                f"Class {name!r} exists and is not among the classes joined under this name. Add it to the list, or "
+                f"choose another name."
             )
-    renamed = [taken.get(label, label) for label in knowledge.labels]
+    renamed = [new_names.get(label, label) for label in knowledge.labels]
     kinds = {label_kind(label) for label in renamed}
     if len(kinds) > 1:
         raise ParameterError(
-            f"Joined classes need names of the same kind as the others, not {', '.join(map(repr, groups))} among "
+            f"New class names must be of the same kind as the others, not {', '.join(map(repr, groups))} among "
             f"{', '.join(map(repr, knowledge.labels))}."
         )
     knowledge = replace(knowledge, signature=replace(knowledge.signature, labels=next(iter(kinds), None)))
@@ -97,8 +95,8 @@ def _join_pooled(knowledge: Piece, renamed: list[Label]) -> Piece:
         weight = dict(knowledge.signature.class_weights).get(old, 1.0)
         if fixed.setdefault(new, weight) != weight:
             raise FormError(
-                f"Classes that were learned with unequal weights cannot be joined in the pooled form: {old!r} weighs "
-                f"{weight}, others of {new!r} weigh {fixed[new]}. Learn with per_class=True to join classes later."
+                f"Classes learned with different weights cannot be joined in the pooled form: {old!r} has weight "
+                f"{weight}, others of {new!r} have {fixed[new]}. Learn with per_class=True to join classes later."
             )
     weights = tuple(sorted(fixed.items(), key=repr)) if knowledge.signature.class_weights else ()
     labels = tuple(sorted(set(renamed)))
@@ -113,8 +111,8 @@ def _join_pooled(knowledge: Piece, renamed: list[Label]) -> Piece:
     )
 
 
-def several(items: Any) -> Iterable[Any]:
-    """One item alone is meant as a list of one; text is one item, not its letters."""
+def as_list(items: Any) -> Iterable[Any]:
+    """Return an iterable of items as it is, and a single item, such as a string, as a list."""
     return [items] if isinstance(items, str) or not isinstance(items, Iterable) else items
 
 
@@ -122,15 +120,15 @@ def _check_known(knowledge: Sums, wanted: set[Label]) -> None:
     unknown = [label for label in wanted if label not in knowledge.labels]
     if unknown:
         known = ", ".join(repr(label) for label in knowledge.labels) or "none"
-        raise ParameterError(f"Class {unknown[0]!r} is not known. Known classes: {known}.")
+        raise ParameterError(f"Unknown class {unknown[0]!r}. Known classes: {known}.")
 
 
 def _positions(knowledge: Sums, features: Sequence[Any]) -> NDArray[np.intp]:
-    wanted = list(several(features))
+    wanted = list(as_list(features))
     names, width = knowledge.signature.names, knowledge.width
     if wanted and all(isinstance(item, (bool, np.bool_)) for item in wanted):
         if len(wanted) != width:
-            raise ParameterError(f"A mask needs one entry a feature: it has {len(wanted)}, there are {width} features.")
+            raise ParameterError(f"A mask needs one entry per feature: it has {len(wanted)} for {width} features.")
         wanted = np.flatnonzero(wanted).tolist()
     if not wanted:
         raise ParameterError("Select at least one feature.")
@@ -138,13 +136,13 @@ def _positions(knowledge: Sums, features: Sequence[Any]) -> NDArray[np.intp]:
     for item in wanted:
         if isinstance(item, str):
             if names is None or item not in names:
-                known = "none, select by position" if names is None else ", ".join(repr(name) for name in names)
-                raise ParameterError(f"Feature {item!r} is not known. Known names: {known}.")
+                known = "none, select by index" if names is None else ", ".join(repr(name) for name in names)
+                raise ParameterError(f"Unknown feature {item!r}. Known names: {known}.")
             at.append(names.index(item))
         elif isinstance(item, (int, np.integer)) and not isinstance(item, bool) and -width <= item < width:
             at.append(int(item) % width)
         else:
-            raise ParameterError(f"Feature {item!r} is neither a name nor a position below {width}.")
+            raise ParameterError(f"Feature {item!r} is neither a name nor an index below {width}.")
     if len(set(at)) < len(at):
-        raise ParameterError(f"Features may be selected only once each, not as in {wanted!r}.")
+        raise ParameterError(f"Each feature can be selected only once, not as in {wanted!r}.")
     return np.array(at, dtype=np.intp)

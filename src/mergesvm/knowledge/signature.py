@@ -1,4 +1,4 @@
-"""What two pieces of knowledge must share before they may be added."""
+"""The signature of knowledge: what two pieces must have in common to be added."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ ClassWeights = tuple[tuple[Label, float], ...]
 
 @dataclass(frozen=True)
 class Signature:
-    """The terms on which sums are kept.
+    """What the sums are of, and in which form they are kept.
 
     Attributes
     ----------
     features : FeatureMap
-        What rows become before they are summed; the identity for a linear model.
+        The map applied to rows before they are summed; the identity for a linear model.
     inputs : int
         Number of columns of the rows.
     names : tuple of str or None
         Names of the columns.
     categories : tuple of (column, values)
-        The columns of tables that are categories, each with one feature ``column=value`` for each of its values.
+        The categorical columns of tables; each has one feature ``column=value`` per value.
     per_class : bool
-        Whether every class has a Gram matrix of its own, or all share one pooled matrix.
+        Whether every class has its own Gram matrix, or all share one pooled matrix.
     class_weights : tuple of (label, weight)
-        Weights fixed at learning, in the pooled form only.
+        Weights applied while learning, in the pooled form only.
     labels : str or None
-        The kind of the labels; None as long as none has been seen.
+        The kind of the labels, such as "text"; None before any row was learned.
     """
 
     features: FeatureMap
@@ -51,7 +51,7 @@ class Signature:
 
     @property
     def width(self) -> int:
-        """The number of features, which is that of the columns unless they are mapped."""
+        """The number of features; that of the columns unless they are mapped."""
         return self.features.width if self.mapped else self.inputs
 
     @property
@@ -60,7 +60,7 @@ class Signature:
         return Layout(self.inputs, self.names, self.categories)
 
     def joined(self, other: Signature, verb: str = "add", preposition: str = "to") -> Signature:
-        """The signature of both together, or an error that names what differs on either side.
+        """Return the signature of the sum of two pieces, or raise an error that names the difference.
 
         >>> Signature(Identity(), 2).joined(Signature(Identity(), 3))
         Traceback (most recent call last):
@@ -68,28 +68,28 @@ class Signature:
         mergesvm.errors.SignatureError: Cannot add knowledge of 3 features to knowledge of 2 features. ...
         """
         if self.features != other.features:
-            raise unlike_maps(str(other.features), str(self.features), verb, preposition)
-        mine, theirs = self._sayings(), other._sayings()
-        alike = {
+            raise different_maps_error(str(other.features), str(self.features), verb, preposition)
+        mine, theirs = self._described(), other._described()
+        equal = {
             "width": self.inputs == other.inputs,
             "names": (self.names, self.categories) == (other.names, other.categories),
             "form": (self.per_class, self.class_weights) == (other.per_class, other.class_weights),
             "labels": self.labels == other.labels or None in (self.labels, other.labels),
         }
         for key in mine:
-            if not alike[key]:
-                cure = "Learn both pieces on the same terms."
+            if not equal[key]:
+                hint = "Learn both pieces with the same options."
                 if key == "names":
-                    cure = "Learn both with the same names in the same order; feature_names= gives names to an array."
+                    hint = "Learn both with the same names in the same order; feature_names= gives names to an array."
                     pairs = list(enumerate(zip(self.names or (), other.names or (), strict=False)))
                     first = next((f"Feature {i} is {b!r} here, {a!r} there. " for i, (a, b) in pairs if a != b), "")
-                    cure = first + cure
+                    hint = first + hint
                 raise SignatureError(
-                    f"Cannot {verb} knowledge of {theirs[key]} {preposition} knowledge of {mine[key]}. {cure}"
+                    f"Cannot {verb} knowledge of {theirs[key]} {preposition} knowledge of {mine[key]}. {hint}"
                 )
         return replace(self, labels=self.labels or other.labels)
 
-    def _sayings(self) -> dict[str, str]:
+    def _described(self) -> dict[str, str]:
         names = "features without names" if self.names is None else f"features named {_listed(self.names)}"
         form = "the class-wise form" if self.per_class else "the pooled form"
         weights = ", ".join(f"{label!r}: {weight}" for label, weight in self.class_weights)
@@ -101,14 +101,14 @@ class Signature:
         }
 
 
-def unlike_maps(new: str, known: str, verb: str = "add", preposition: str = "to") -> SignatureError:
-    """The error for pieces with different feature maps, of which these are the names."""
+def different_maps_error(new: str, known: str, verb: str = "add", preposition: str = "to") -> SignatureError:
+    """Return the error for pieces with different feature maps."""
     return SignatureError(
         f"Cannot {verb} knowledge of features {new} {preposition} knowledge of features {known}. Freeze one map, save "
         f"it, and learn all pieces with it: map.save, features.load."
     )
 
 
-def _listed(names: tuple[str, ...], most: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+def _listed(names: tuple[str, ...], max_shown: int = 12) -> str:
+    shown = ", ".join(repr(name) for name in names[:max_shown])
+    return shown if len(names) <= max_shown else f"{shown} and {len(names) - max_shown} more"

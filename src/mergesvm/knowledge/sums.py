@@ -1,4 +1,4 @@
-"""The sums themselves, and the terms on which they are kept."""
+"""The data of knowledge: counts, sums and Gram matrices by class."""
 
 from __future__ import annotations
 
@@ -15,35 +15,36 @@ from mergesvm.knowledge.provenance import Provenance
 from mergesvm.knowledge.signature import Signature
 
 ROUNDING = {"float64": 2.0**-42, "float32": 2.0**-20}
-"""What share of a sum of squares rounding may have touched, by the precision of the products."""
+"""Bound on the relative rounding error of a sum of squares, by the precision of the products."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sums:
-    """Counts, sums and Gram matrices by class; immutable, with read-only arrays that pieces may share.
+    """Counts, sums and Gram matrices by class. Immutable; arrays are read-only, and pieces may share them.
 
     Attributes
     ----------
     signature : Signature
-        What other knowledge must share to be added.
+        What two pieces must have in common to be added.
     anchor : array of shape (width,)
         The point about which sums are kept.
     labels : tuple
-        The classes as Python values, sorted. :attr:`classes` has them as an array.
+        The classes as Python values, sorted.
     rows : array of int, shape (classes,)
-        How many rows of positive weight each class has had.
+        The number of rows of positive weight of each class.
     counts : array of shape (classes,)
-        The sum of their weights.
+        The sum of the weights of each class.
     sums : array of shape (classes, width)
+        The weighted sum of the rows of each class, minus the anchor.
     grams : tuple of arrays of shape (width, width)
-        One a class; in the pooled form one in all.
+        One Gram matrix per class; in the pooled form a single one.
     peaks : array of shape (grams, width)
-        The largest diagonal that each Gram matrix had before something was subtracted, or before the anchor moved and
-        made it much smaller; zero if neither happened. The measure of how far rounding may have gone.
+        The largest diagonal of each Gram matrix before a subtraction, or before a move of the anchor that made it
+        much smaller; zero if neither happened. Bounds the rounding errors that are left.
     precision : {"float64", "float32"}
-        In which precision products were formed.
+        The precision of the products.
     provenance : tuple of Origin
-        The files that were learned from, and those taken back.
+        The files whose rows were added, or subtracted.
     """
 
     signature: Signature
@@ -62,7 +63,7 @@ class Sums:
             array.flags.writeable = False
 
     def __getstate__(self) -> dict[str, Any]:
-        # Half of each matrix tells the other half, and what is pickled often travels.
+        # Pickles are often sent: leave out the lower triangles.
         state = {name: value for name, value in self.__dict__.items() if name != "pooled_gram"}
         return state | {"grams": packed(self.grams, self.width)}
 
@@ -71,7 +72,7 @@ class Sums:
         self.__post_init__()
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """All arrays of which the sums consist."""
+        """Return all arrays."""
         return (self.anchor, self.rows, self.counts, self.sums, self.peaks, *self.grams)
 
     @property
@@ -92,7 +93,7 @@ class Sums:
 
     @property
     def frequencies(self) -> NDArray[np.float64]:
-        """The counts, without the class weights that the pooled form has fixed in them."""
+        """The counts without the class weights that the pooled form includes."""
         weights = dict(self.signature.class_weights)
         fixed = np.array([weights.get(label, 1.0) for label in self.labels])
         frequencies: NDArray[np.float64] = self.counts / fixed
@@ -100,5 +101,5 @@ class Sums:
 
     @property
     def per_class(self) -> bool:
-        """Whether each class has a Gram matrix of its own."""
+        """Whether each class has its own Gram matrix."""
         return self.signature.per_class

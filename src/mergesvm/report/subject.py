@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mergesvm.cli.open_files import expand, keep_folds, loaded, named
 from mergesvm.errors import KnowledgeError, MissingFileError, ParameterError
-from mergesvm.knowledge.folds import Folds, check_alike
+from mergesvm.knowledge.folds import Folds, check_same_assignment
 from mergesvm.knowledge.knowledge import Knowledge, counted
 from mergesvm.knowledge.merging import merge
 
@@ -56,7 +56,7 @@ def open_subject(names: list[str]) -> Subject:
         parts = [Folds.load(path) for path in paths]
         for path, part in zip(paths[1:], parts[1:], strict=True):
             with named(path, paths[0]):
-                check_alike(parts[0], part, "add", "to")
+                check_same_assignment(parts[0], part, "add", "to")
                 parts[0].signature.joined(part.signature)
         folds = merge(parts) if len(parts) > 1 else parts[0]
         total = _filled(folds.total, paths)

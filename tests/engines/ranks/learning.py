@@ -14,7 +14,7 @@ import samples
 from engine_laws import assert_same_folds
 from mergesvm.engines import MPI
 from mergesvm.errors import DataError, SignatureError
-from mergesvm.knowledge.gram.jit_policy import precompile
+from mergesvm.knowledge.precompile import precompile
 from reference import assert_same_knowledge
 
 FOLDER = Path(sys.argv[-1])

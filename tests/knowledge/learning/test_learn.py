@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mergesvm as ms
-from mergesvm.knowledge.gram import jit_policy as loading
+from mergesvm.knowledge.gram.jit_policy import GRAM_JIT
 from reference import blobs
 
 
@@ -25,7 +25,7 @@ def test_no_copy_of_the_whole_is_made():
         assert peak < part.size * 8
 
 
-def test_the_compiled_kernels_are_loaded_only_when_they_have_paid():
+def test_compiled_functions_are_loaded_only_when_they_pay():
     script = """
 import sys
 import numpy as np
@@ -35,39 +35,21 @@ assert not {"numba", "polars", "matplotlib", "typer"} & set(sys.modules), "impor
 X, y = load_iris(return_X_y=True)
 ms.MergeSVC().fit(X, y).predict(X)
 assert "numba" not in sys.modules, "loaded for a small set"
-from mergesvm.knowledge.gram import jit_policy as loading
-loading._rent = loading.LOAD_SECONDS
-ms.learn(X, y)
-assert "numba" in sys.modules, "not loaded when the rent was paid"
+from mergesvm.knowledge.gram.jit_policy import GRAM_JIT, LOAD_SECONDS
+GRAM_JIT.when_worth(LOAD_SECONDS - 1e-3)
+assert "numba" not in sys.modules, "loaded before it pays"
+ms.learn(np.tile(X, (200, 1)), np.tile(y, 200))
+assert "numba" in sys.modules, "not loaded when it pays"
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_loaded_kernels_are_compiled_and_ready():
-    kernels = loading.precompile()
-    for kernel in (kernels.add_rows, kernels.finish, kernels.scatter_rows):
-        assert kernel.signatures
-    before = list(kernels.add_rows.signatures)
-    ms.learn(np.ones((5, 3)), [1, 2, 1, 2, 1], np.ones(5))
-    assert kernels.add_rows.signatures == before
-
-
-def test_rent_adds_up_until_the_kernels_are_bought(monkeypatch):
-    monkeypatch.setattr(loading, "_rent", 0.0)
-    monkeypatch.setattr(loading, "_kernels", None)
-    assert loading.kernels_worth(loading.LOAD_SECONDS / 2) is None
-    assert loading.kernels_worth(loading.LOAD_SECONDS / 4) is None
-    assert loading.kernels_worth(loading.LOAD_SECONDS / 2) is not None
-    assert loading.kernels_worth(0.0) is not None
-
-
-def test_with_and_without_compiled_kernels_the_model_is_the_same(monkeypatch):
+def test_the_model_is_the_same_with_and_without_compiled_functions(monkeypatch):
     X, y = blobs(seed=1, n=5_000, d=12, classes=3, offset=1e4)
-    loading.precompile()
+    GRAM_JIT.load()
     compiled = ms.solve(ms.learn(X, y)).scores(X)
-    monkeypatch.setattr(loading, "_kernels", None)
-    monkeypatch.setattr(loading, "_rent", -1e9)
+    monkeypatch.setattr(GRAM_JIT, "enabled", False)
     np.testing.assert_allclose(ms.solve(ms.learn(X, y)).scores(X), compiled, atol=1e-10)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mergesvm.data.labels import Label
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import KnowledgeError, ParameterError
-from mergesvm.knowledge.algebra import SHRUNK
+from mergesvm.knowledge.algebra import CANCELLATION_FACTOR
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.signature import Signature
 
@@ -219,7 +219,7 @@ def _moved_sum(grams: list[Numbers], halves: Numbers, shifts: Numbers) -> tuple[
     before = total.diagonal().copy()
     cross = halves.T @ shifts  # all moves together
     total += cross + cross.T
-    return total, np.where(before > SHRUNK * total.diagonal(), before, 0.0)
+    return total, np.where(before > CANCELLATION_FACTOR * total.diagonal(), before, 0.0)
 
 
 def _summed_peaks(each: tuple[Knowledge, ...], labels: tuple[Label, ...], signature: Signature) -> Numbers:

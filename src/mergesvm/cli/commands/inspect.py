@@ -81,7 +81,7 @@ def _knowledge(knowledge: Knowledge, folds: Folds | None) -> dict[str, str]:
     return {
         "knowledge of": f"{int(knowledge.rows.sum()):,} rows in {len(knowledge.labels):,} classes",
         **_features(knowledge.signature),
-        **({} if folds is None else {"folds": _folding(folds.folding)}),
+        **({} if folds is None else {"folds": _folding(folds.assignment)}),
         "form": form if folds is None else f"{form} and fold",
         "precision": knowledge.precision,
         "in memory": f"{sum(piece.nbytes for piece in pieces) / 1e6:,.1f} MB",

@@ -194,7 +194,7 @@ def has_layout(mapping: FeatureMap) -> bool:
 def facts(knowledge: Knowledge | Folds) -> dict[str, Any]:
     """What a machine wants to know of knowledge."""
     if isinstance(knowledge, Folds):
-        folding = knowledge.folding
+        folding = knowledge.assignment
         rule = {"by": folding.by, "column": folding.column, "rows": knowledge.rows.tolist()}
         return {**facts(knowledge.total), "folds": rule}
     return {

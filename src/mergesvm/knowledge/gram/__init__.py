@@ -1,1 +1,1 @@
-"""Gram matrices and totals of batches, by class."""
+"""Class totals and Gram matrices of batches of rows."""

@@ -1,4 +1,4 @@
-"""From a batch to its sums, by the kernel that fits its width and kind."""
+"""Sums of a batch, by the method that suits its width and storage."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from mergesvm.data.rows.sparse import SparseRows
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError
 from mergesvm.features.base import FeatureMap
-from mergesvm.knowledge.gram.jit_policy import kernels_worth
+from mergesvm.knowledge.gram.jit_policy import GRAM_JIT
 from mergesvm.knowledge.gram.narrow import narrow_sums
+from mergesvm.knowledge.gram.running_sums import RunningSums
 from mergesvm.knowledge.gram.sparse import multiplied_sums, scattered_sums
 from mergesvm.knowledge.gram.wide import wide_sums
-from mergesvm.knowledge.learning.running_sums import RunningSums
 
-STAGES = 20_000
-"""For more classes x features than this the stages of the compiled kernel would take more than 32 MB."""
+MAX_NARROW_WIDTH = 64
+"""Up to this width, compiled sums are faster than gathering rows for BLAS; see benchmarks/crossovers.py."""
 
-NARROW = 64
-"""Up to this width the compiled kernel is faster than gathering and BLAS; see benchmarks/crossovers.py."""
+MAX_STAGED_VALUES = 20_000
+"""For more classes x features, the stages of the compiled function would take more than 32 MB."""
 
-SMALL = 2e7
-"""With fewer products than this, threads take longer to start than to save."""
+MIN_PRODUCTS_FOR_THREADS = 2e7
+"""With fewer products, starting threads takes longer than they save."""
 
-ROW_SECONDS = 50e-9
-"""What the compiled kernel saves on a narrow row, as measured."""
+SECONDS_SAVED_PER_ROW = 50e-9
+"""The time that the compiled function saves per narrow row; see benchmarks/crossovers.py."""
 
-PRODUCT_SECONDS = 4e-9
-"""What the compiled kernel saves on one product of two stored values of a sparse row, as measured."""
+SECONDS_SAVED_PER_SPARSE_PRODUCT = 4e-9
+"""The time that the compiled function saves per product of two stored values; see benchmarks/crossovers.py."""
 
-CELL_SECONDS = 4e-12
-"""What the compiled kernels save on one product of two values of a wide row, as measured on images."""
+SECONDS_SAVED_PER_WIDE_PRODUCT = 4e-12
+"""The time that compiled functions save per product of two values of a wide row, measured on images."""
 
 
 def accumulate(
@@ -44,52 +44,63 @@ def accumulate(
     anchor: NDArray[np.float64],
     engine: Threads,
     precision: str,
-    foresight: float = 1.0,
+    expected_batches: float = 1.0,
     features: FeatureMap | None = None,
 ) -> bool:
-    """Add the sums and Gram matrices of a batch about the anchor to those of its classes.
+    """Add the class totals and Gram matrices of a batch about the anchor to running sums.
 
-    Returns whether Gram matrices were filled in their upper triangles only.
+    Parameters
+    ----------
+    batch, sums, anchor, engine
+    precision : {"float64", "float32"}
+        The precision of the products of wide rows.
+    expected_batches : float
+        The number of similar batches to expect, this one included; it decides whether loading compiled code pays.
+    features : FeatureMap, optional
+        The map to apply to the rows.
 
-    ``foresight`` is how many such batches are to be expected, this one included, when deciding what pays. ``features``
-    is what rows are mapped by; None for rows as they are.
+    Returns
+    -------
+    bool
+        Whether only the upper triangles of the Gram matrices were filled.
     """
     if not batch.labels.classes:
         return False
-    own = sums.room_for(batch.labels.classes)
-    small = features is None and _add_small(batch, own, anchor, engine, foresight)
-    if features is not None:
-        products = batch.rows.n_rows * len(anchor) * (len(anchor) + batch.rows.width)
-        kernels = kernels_worth(batch.rows.n_rows * len(anchor) ** 2 * CELL_SECONDS * foresight)
-        wide_sums(batch, own, anchor, Threads(1) if products < SMALL else engine, precision, kernels, features)
-    elif not small:
-        products = batch.rows.n_rows * len(anchor) ** 2
-        kernels = kernels_worth(products * CELL_SECONDS * foresight)
-        exact = "float64" if len(anchor) <= NARROW else precision  # narrow rows are never multiplied in float32
-        wide_sums(batch, own, anchor, Threads(1) if products < SMALL else engine, exact, kernels)
+    own = sums.for_classes(batch.labels.classes)
+    added = features is None and _add_narrow_or_sparse(batch, own, anchor, engine, expected_batches)
+    if not added:
+        width, rows = len(anchor), batch.rows
+        products = rows.n_rows * width * (width if features is None else width + rows.width)
+        jit = GRAM_JIT.when_worth(rows.n_rows * width**2 * SECONDS_SAVED_PER_WIDE_PRODUCT * expected_batches)
+        # Narrow rows are never multiplied in float32.
+        product_precision = "float64" if features is None and width <= MAX_NARROW_WIDTH else precision
+        threads = Threads(1) if products < MIN_PRODUCTS_FOR_THREADS else engine
+        wide_sums(batch, own, anchor, threads, product_precision, jit, features)
     if not all(np.isfinite(gram.diagonal()).all() for gram in own.grams):
         batch.rows.check_finite()
-        cure = ", or learn in float64" if precision == "float32" else ""
-        raise DataError(f"Input X has values, or weights, too large to be squared and summed. Rescale them{cure}.")
-    return not small
+        hint = ", or learn in float64" if precision == "float32" else ""
+        raise DataError(f"Input X has values, or weights, too large to be squared and summed. Rescale them{hint}.")
+    return not added
 
 
-def _add_small(batch: Batch, sums: RunningSums, anchor: NDArray[np.float64], engine: Threads, foresight: float) -> bool:
-    """Add the sums of narrow or sparse rows, for which there are kernels of their own; False for any other rows."""
+def _add_narrow_or_sparse(
+    batch: Batch, sums: RunningSums, anchor: NDArray[np.float64], engine: Threads, expected_batches: float
+) -> bool:
+    """Add the sums of narrow or sparse rows, and return True; return False for other rows."""
     rows, codes = batch.rows, batch.labels.codes
     groups, n_groups = (np.minimum(codes, 0), 1) if sums.pooled else (codes, len(sums.totals))
     if isinstance(rows, SparseRows):
         products = float(rows.matrix.nnz) ** 2 / rows.n_rows
-        kernels = kernels_worth(products * PRODUCT_SECONDS * foresight)
-        if kernels is None:
+        jit = GRAM_JIT.when_worth(products * SECONDS_SAVED_PER_SPARSE_PRODUCT * expected_batches)
+        if jit is None:
             totals, grams = multiplied_sums(batch, groups, n_groups)
         else:
-            totals, grams = scattered_sums(batch, groups, n_groups, engine, kernels)
-    elif len(anchor) <= NARROW and n_groups * (len(anchor) + 3) <= STAGES:
-        kernels = kernels_worth(rows.n_rows * ROW_SECONDS * foresight)
-        if kernels is None:
+            totals, grams = scattered_sums(batch, groups, n_groups, engine, jit)
+    elif len(anchor) <= MAX_NARROW_WIDTH and n_groups * (len(anchor) + 3) <= MAX_STAGED_VALUES:
+        jit = GRAM_JIT.when_worth(rows.n_rows * SECONDS_SAVED_PER_ROW * expected_batches)
+        if jit is None:
             return False
-        totals, grams = narrow_sums(batch, groups, n_groups, anchor, engine, kernels)
+        totals, grams = narrow_sums(batch, groups, n_groups, anchor, engine, jit)
     else:
         return False
     sums.add(_class_totals(batch, anchor) if sums.pooled else totals, grams)
@@ -97,7 +108,7 @@ def _add_small(batch: Batch, sums: RunningSums, anchor: NDArray[np.float64], eng
 
 
 def _class_totals(batch: Batch, anchor: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums of each class alone, for the pooled form: a sparse indicator of the classes times the rows."""
+    """Return the totals of each class, for the pooled form: a sparse class indicator times the rows."""
     n_classes = len(batch.labels.classes)
     totals = np.zeros((n_classes, len(anchor)))
     for start, stop in batch.rows.blocks():

@@ -1,7 +1,7 @@
-"""The compiled kernels. Importing this module loads numba: only :mod:`mergesvm.knowledge.gram.jit_policy` does so.
+"""Compiled functions. Importing this module imports numba: only :mod:`mergesvm.knowledge.gram.jit_policy` does so.
 
-All kernels release the GIL, and fill upper triangles only. Array indices are unsigned because numba then need not
-test them for counting from the end.
+All release the GIL and fill upper triangles only. Array indices are unsigned, which spares numba the test for negative
+indices.
 """
 
 from __future__ import annotations
@@ -9,14 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-from mergesvm.knowledge.gram.triangles_jit import add_line as add_line
-from mergesvm.knowledge.gram.triangles_jit import compile_triangles
-from mergesvm.knowledge.gram.triangles_jit import mirror as mirror
-from mergesvm.knowledge.gram.triangles_jit import pack as pack
-from mergesvm.knowledge.gram.triangles_jit import unpack as unpack
+from mergesvm.knowledge.gram import triangles_jit as triangles
 
 TILE_ROWS, TILE_COLUMNS = 2, 4
-"""The Gram matrix is filled by tiles: 8 running sums, 6 loads and 8 multiply-adds a step, all within registers."""
+"""The Gram matrix is filled by tiles: 8 sums, 6 loads and 8 multiply-adds per step, all within registers."""
 
 PADDING = 4
 """The staged width is a multiple of both sides of a tile."""
@@ -26,8 +22,8 @@ PADDING = 4
 def rank_update(staged, root, gram, total):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add staged' staged to ``gram`` and staged' root to ``total``; ``staged`` is features x rows.
 
-    Products of two features are dot products along the rows, which the compiler turns into vector code once it may
-    change the order of a sum. NaN and infinity have to pass: they are found in the sums.
+    Products of two features are dot products along the rows, which the compiler vectorizes if it may reorder sums. NaN
+    and infinity must be preserved: they are detected in the sums.
     """
     width, depth = staged.shape
     for i in range(0, width, TILE_ROWS):
@@ -65,10 +61,10 @@ def rank_update(staged, root, gram, total):  # type: ignore[no-untyped-def] # pr
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def add_rows(block, codes, roots, anchor, staged, root, fill, grams, totals):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Add dense rows to the sums of their classes, in the order they come.
+    """Add dense rows to the sums of their classes, in their order.
 
-    Each class has a small stage, filled row by row and multiplied out when it is full, so that the data are neither
-    sorted nor gathered. ``roots`` are the square roots of the weights, or empty where every row weighs 1.
+    Each class has a small stage, filled row by row and multiplied when it is full, so that rows need no sorting or
+    gathering. ``roots`` are the square roots of the weights, or empty if every row has weight 1.
     """
     rows, width = block.shape
     depth = staged.shape[2]
@@ -92,7 +88,7 @@ def add_rows(block, codes, roots, anchor, staged, root, fill, grams, totals):  #
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def finish(staged, root, fill, grams, totals):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Multiply out what is left on the stages."""
+    """Multiply the rows that are left on the stages."""
     for group in range(fill.size):
         at = fill[group]
         if at > 0:
@@ -123,49 +119,48 @@ def scatter_rows(starts, columns, values, codes, weights, grams, totals):  # typ
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def count_moving(block, members, rest, moving, counts):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Count in how many of the rows each column does not rest; columns that are ``moving`` never rest.
+def count_nonzero(block, members, anchor, never_zero, counts):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Count the rows in which each column differs from the anchor; columns that are ``never_zero`` always do.
 
-    Rows are taken four at a time; the last one may so be counted up to four times, and a column be taken to move a
-    little more often than it does.
+    Rows are taken four at a time. The last one may be counted up to four times, which makes counts slightly too large.
     """
     last = members.size - 1
-    for j in range(uint64(rest.size)):
-        counts[j] = members.size if moving[j] else 0
+    for j in range(uint64(anchor.size)):
+        counts[j] = members.size if never_zero[j] else 0
     for k in range(0, members.size, 4):
         a, b = block[members[k]], block[members[min(k + 1, last)]]
         c, d = block[members[min(k + 2, last)]], block[members[min(k + 3, last)]]
-        for j in range(uint64(rest.size)):
-            counts[j] += (a[j] != rest[j]) + (b[j] != rest[j]) + (c[j] != rest[j]) + (d[j] != rest[j])
+        for j in range(uint64(anchor.size)):
+            counts[j] += (a[j] != anchor[j]) + (b[j] != anchor[j]) + (c[j] != anchor[j]) + (d[j] != anchor[j])
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def runs_between(counts, low, high, runs, found, columns):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Append the columns that move in more than ``low`` and up to ``high`` rows, as runs.
+def find_runs(counts, low, high, runs, n_runs, n_columns):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Append runs of columns that are nonzero in more than ``low`` and up to ``high`` rows.
 
-    A run is (first column, length, place in the compact row). ``found`` runs with so many ``columns`` are there
-    already; returns how many of both there are now.
+    A run is (first column, length, position in the compact row). There are ``n_runs`` runs of ``n_columns`` columns in
+    all already; returns the new numbers.
     """
     before = -2
     for j in range(counts.size):
         if low < counts[j] <= high:
             if j - 1 != before:
-                runs[found, 0], runs[found, 1], runs[found, 2] = j, 0, columns
-                found += 1
-            runs[found - 1, 1] += 1
-            columns += 1
+                runs[n_runs, 0], runs[n_runs, 1], runs[n_runs, 2] = j, 0, n_columns
+                n_runs += 1
+            runs[n_runs - 1, 1] += 1
+            n_columns += 1
             before = j
-    return found, columns
+    return n_runs, n_columns
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def gather(block, members, roots, anchor, runs, out, as_they_are):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Copy the runs of the rows side by side: as they are, or about the anchor and times the root of their weight."""
+def gather(block, members, roots, anchor, runs, out, copy_only):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Copy the runs of rows to compact rows; unless ``copy_only``, minus the anchor and times the roots of weights."""
     for k in range(members.size):
         row, line, root = block[members[k]], out[k], roots[k]
         for run in range(len(runs)):
             first, place = uint64(runs[run, 0]), uint64(runs[run, 2])
-            if as_they_are:
+            if copy_only:
                 for j in range(uint64(runs[run, 1])):
                     line[place + j] = row[first + j]
             else:
@@ -175,7 +170,7 @@ def gather(block, members, roots, anchor, runs, out, as_they_are):  # type: igno
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def add_totals(rows, roots, runs, total):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Add the compact rows, times the root of their weight once more, to the sums of their columns."""
+    """Add compact rows, times the roots of weights again, to the totals of their columns."""
     sums = np.zeros(rows.shape[1])
     for k in range(roots.size):
         for j in range(sums.size):
@@ -185,21 +180,21 @@ def add_totals(rows, roots, runs, total):  # type: ignore[no-untyped-def] # prag
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def multiply_rare(rows, places, product):  # type: ignore[no-untyped-def] # pragma: no cover
+def multiply_rare(rows, nonzero, product):  # type: ignore[no-untyped-def] # pragma: no cover
     """Multiply the first columns of compact rows, which are mostly zero, with themselves and those that follow.
 
-    ``product`` has one line a rare column, ``places`` room for the rows in which one is not zero. Four such rows are
-    added at a time, so that the line is loaded and stored once for four products.
+    ``product`` has one line per rare column, ``nonzero`` is a buffer for the rows in which it is not zero. Four such
+    rows are added at a time, so that a line is loaded and stored once for four products.
     """
     rare, width = product.shape
     filled = np.zeros(rare, dtype=np.intp)
     for k in range(len(rows)):
         for p in range(uint64(rare)):
-            places[p, filled[p]] = k
+            nonzero[p, filled[p]] = k
             filled[p] += rows[k, p] != 0
     for p in range(uint64(rare)):
-        line, where, count = product[p], places[p], filled[p]
-        for q in range(uint64(width)):  # also what is not used: it may be added up, too
+        line, where, count = product[p], nonzero[p], filled[p]
+        for q in range(uint64(width)):  # unused entries as well: they are added below the diagonal
             line[q] = 0
         for at in range(0, count - 3, 4):
             a, b, c, d = rows[where[at]], rows[where[at + 1]], rows[where[at + 2]], rows[where[at + 3]]
@@ -217,8 +212,8 @@ def multiply_rare(rows, places, product):  # type: ignore[no-untyped-def] # prag
 def add_products(above, below, runs, n_rare, gram):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add products of compact rows to the upper triangle of the Gram matrix of all columns, line by line.
 
-    ``above`` are those of the rare columns, which are in the first ``n_rare`` runs, with all that follow in the compact
-    row; ``below`` those of the others with each other. Below the diagonal anything may be added.
+    ``above`` has products of rare columns, which form the first ``n_rare`` runs, with all that follow in the compact
+    row; ``below`` has products of the other columns with each other. Below the diagonal any number may be added.
     """
     rare = len(above)
     for a in range(len(runs)):
@@ -241,7 +236,7 @@ def add_products(above, below, runs, n_rare, gram):  # type: ignore[no-untyped-d
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def add_tile(product, gram):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Add a product to the part of a Gram matrix that it belongs to."""
+    """Add a product to a part of a Gram matrix."""
     for i in range(len(product)):
         source, line = product[i], gram[i]
         for j in range(uint64(source.size)):
@@ -250,13 +245,13 @@ def add_tile(product, gram):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def hash_rows(block, factors, hashes):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Sum over the columns the factor times the bits of the value; :mod:`mergesvm.data.hashing` says why and how."""
+    """Sum factors times the bits of values over the columns; see :func:`mergesvm.data.hashing.row_hashes`."""
     line = np.empty(factors.size)
     bits = line.view(np.uint64)
     for i in range(uint64(hashes.size)):
         row = block[i]
         for j in range(uint64(factors.size)):
-            line[j] = row[j] + 0.0  # so that -0 is 0
+            line[j] = row[j] + 0.0  # turns -0 into 0
         total = uint64(0)
         for j in range(uint64(factors.size)):
             total += (bits[j] ^ (bits[j] >> uint64(32))) * factors[j]
@@ -264,34 +259,36 @@ def hash_rows(block, factors, hashes):  # type: ignore[no-untyped-def] # pragma:
 
 
 def stage_depth(width: int) -> int:
-    """How many rows a stage holds: one stage is to lie in the first-level cache."""
+    """Return the number of rows per stage, so that a stage fits the first-level cache."""
     return int(np.clip(2**15 // (8 * width) // 32 * 32, 32, 128))
 
 
 def compile_all() -> None:
-    """Call every kernel once, with the types in which it is called most, so that none has to be compiled later."""
-    nothing, codes = np.empty(0), np.zeros(1, dtype=np.intp)
+    """Compile every function for the most common dtypes, by calling it once."""
+    unweighted, codes = np.empty(0), np.zeros(1, dtype=np.intp)
     stage = np.zeros((1, PADDING, 32)), np.zeros((1, 32)), np.zeros(1, dtype=np.intp)
     sums = np.zeros((1, PADDING, PADDING)), np.zeros((1, PADDING))
     for dtype in ("f8", "f4"):
         strip = np.zeros((PADDING, 3), dtype=dtype).T
-        there = strip.view()
-        there.flags.writeable = False
-        # Rows of arrays; columns of files that were copied, or are looked at where they lie, some rows or all.
-        for rows in (strip.copy(order="C"), strip, there, there[:2]):
-            add_rows(rows, np.zeros(len(rows), dtype=np.intp), nothing, np.zeros(PADDING), *stage, *sums)
+        read_only = strip.view()
+        read_only.flags.writeable = False
+        # Rows of arrays; columns of files, copied or in place, whole or in part.
+        for rows in (strip.copy(order="C"), strip, read_only, read_only[:2]):
+            add_rows(rows, np.zeros(len(rows), dtype=np.intp), unweighted, np.zeros(PADDING), *stage, *sums)
     finish(*stage, *sums)
     starts, columns = np.array([0, 1], dtype=np.int32), np.zeros(1, dtype=np.int32)
-    scatter_rows(starts, columns, np.ones(1), np.zeros(1, dtype=np.int8), nothing, np.zeros((1, 1)), np.zeros((1, 1)))
+    scatter_rows(
+        starts, columns, np.ones(1), np.zeros(1, dtype=np.int8), unweighted, np.zeros((1, 1)), np.zeros((1, 1))
+    )
     runs, gram, counts = np.array([[0, 1, 0]]), np.zeros((1, 1)), np.zeros(1, dtype=np.uint32)
-    runs_between(counts, 0, 1, runs.copy(), 0, 0)
+    find_runs(counts, 0, 1, runs.copy(), 0, 0)
     for dtype, kind in (("f8", "f8"), ("f4", "f8"), ("f4", "f4"), ("u1", "f4")):
         block, out = np.zeros((1, 1), dtype=dtype), np.zeros((1, 1), dtype=kind)
-        count_moving(block, codes, block[0], np.zeros(1, dtype=np.bool_), counts)
+        count_nonzero(block, codes, block[0], np.zeros(1, dtype=np.bool_), counts)
         gather(block, codes, np.ones(1), np.zeros(1), runs, out, True)
         add_totals(out, np.ones(1), runs, np.zeros(1))
         multiply_rare(out, np.zeros((1, 2), dtype=np.int32), out.copy())
         add_products(out, out, runs, 1, gram)
         add_tile(out, np.zeros((2, 2))[:1, :1])
         hash_rows(block, np.ones(1, dtype=np.uint64), np.zeros(1, dtype=np.uint64))
-    compile_triangles()
+    triangles.compile_all()

@@ -1,61 +1,83 @@
-"""When to load the compiled kernels: not before they pay.
+"""When to load compiled functions: not before they pay.
 
-Loading takes about half a second where they were compiled before, and two where not: far more than learning from a
-small set. Without knowing what is still to come, the best rule is that of the skier who rents until the rent paid would
-have bought the skis. Work that the kernels would have made faster adds to the rent; once it amounts to the price of
-loading them, they are loaded. So no program ever takes more than about twice what it had to.
+Importing numba and the compiled functions takes about half a second from numba's cache, and several seconds if they
+have to be compiled: far more than learning from a small data set. Without knowledge of the work to come, the best rule
+is that of the ski-rental problem: rent until the rent paid equals the price. The seconds that compiled functions would
+have saved are added up, and the functions are loaded once the sum reaches the cost of loading. No program then takes
+more than about twice the time of the best choice in hindsight.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import ModuleType
 
 LOAD_SECONDS = 1.5
-
-_lock = threading.Lock()
-_rent = 0.0
-_kernels: ModuleType | None = None
+"""The cost of loading the compiled functions of :mod:`mergesvm.knowledge.gram.jit`."""
 
 
-def kernels_worth(seconds_saved: float) -> ModuleType | None:
-    """The compiled kernels, if they are loaded or have paid for themselves; None if the work is to go without."""
-    global _rent
-    with _lock:
-        _rent += seconds_saved
-        due = _kernels is not None or _rent >= LOAD_SECONDS
-    return _import_kernels() if due else None
+class JitPolicy:
+    """Loads a module of compiled functions once it has paid for itself.
 
+    Parameters
+    ----------
+    load : callable
+        Imports the module.
+    load_seconds : float
+        The cost of importing it.
 
-def numba_is_loaded() -> None:
-    """Say that others have paid most of the price, so that these kernels cost little more."""
-    kernels_worth(LOAD_SECONDS)
-
-
-def loaded_kernels() -> ModuleType | None:
-    """The compiled kernels, if they are loaded already."""
-    return _kernels
-
-
-def precompile() -> ModuleType:
-    """Load and compile the kernels now, as a server or a benchmark does before the first request.
-
-    >>> precompile().__name__
-    'mergesvm.knowledge.gram.jit'
+    Examples
+    --------
+    >>> import types
+    >>> policy = JitPolicy(lambda: types.ModuleType("compiled"), load_seconds=1.0)
+    >>> policy.when_worth(0.6) is None
+    True
+    >>> policy.when_worth(0.6)
+    <module 'compiled'>
     """
-    from mergesvm.data.text_parser.warmup import load_text_kernels
 
-    kernels = _import_kernels()
-    kernels.compile_all()
-    load_text_kernels()
-    return kernels
+    def __init__(self, load: Callable[[], ModuleType], load_seconds: float) -> None:
+        self.enabled = True
+        """False makes all work go without compiled functions."""
+        self._import, self._load_seconds = load, load_seconds
+        self._seconds_saved = 0.0
+        self._module: ModuleType | None = None
+        self._lock = threading.Lock()
+
+    def when_worth(self, seconds_saved: float) -> ModuleType | None:
+        """Return the compiled functions if they are loaded or have now paid for themselves, else None.
+
+        Parameters
+        ----------
+        seconds_saved : float
+            The time that they would save on the work at hand.
+        """
+        if not self.enabled:
+            return None
+        with self._lock:
+            self._seconds_saved += seconds_saved
+            due = self._module is not None or self._seconds_saved >= self._load_seconds
+        return self.load() if due else None
+
+    @property
+    def loaded(self) -> ModuleType | None:
+        """The compiled functions if they are loaded, else None."""
+        return self._module if self.enabled else None
+
+    def load(self) -> ModuleType:
+        """Return the compiled functions, and load them if necessary."""
+        with self._lock:
+            if self._module is None:
+                self._module = self._import()
+        return self._module
 
 
-def _import_kernels() -> ModuleType:
-    global _kernels
-    with _lock:
-        if _kernels is None:
-            from mergesvm.knowledge.gram import jit as compiled
+def _import_gram_jit() -> ModuleType:
+    from mergesvm.knowledge.gram import jit
 
-            _kernels = compiled
-    return _kernels
+    return jit
+
+
+GRAM_JIT = JitPolicy(_import_gram_jit, LOAD_SECONDS)
+"""The policy for :mod:`mergesvm.knowledge.gram.jit`."""

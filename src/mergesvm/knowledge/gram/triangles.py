@@ -1,4 +1,7 @@
-"""Symmetric matrices as their upper triangles, row by row: half the numbers to store and to send."""
+"""Symmetric matrices stored as upper triangles, row by row: half the numbers to store and to send.
+
+Compiled versions are used if they are loaded.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.knowledge.gram.jit_policy import loaded_kernels
-from mergesvm.knowledge.gram.narrow import mirror
+from mergesvm.data.rows.base import spans
+from mergesvm.knowledge.gram.jit_policy import GRAM_JIT
 
 
 def triangle_size(width: int) -> int:
-    """How many numbers the triangle of a matrix has."""
+    """Return the number of entries of the triangle of a matrix."""
     return width * (width + 1) // 2
 
 
 def pack_triangle(gram: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-    """Write the upper triangle of a matrix."""
-    kernels = loaded_kernels()
-    if kernels is not None:
-        kernels.pack(gram, out)
+    """Copy the upper triangle of a matrix to a line."""
+    if (jit := GRAM_JIT.loaded) is not None:
+        jit.triangles.pack(gram, out)
         return
     width, at = len(gram), 0
     for row in range(width):
@@ -30,17 +32,16 @@ def pack_triangle(gram: NDArray[np.float64], out: NDArray[np.float64]) -> None:
 
 
 def unpack_triangle(line: NDArray[np.float64], gram: NDArray[np.float64]) -> None:
-    """Write the upper triangle of a matrix; its lower one is left as it is."""
-    kernels = loaded_kernels()
-    if kernels is not None:
-        kernels.unpack(line, gram)
+    """Copy a line to the upper triangle of a matrix; the lower one stays unchanged."""
+    if (jit := GRAM_JIT.loaded) is not None:
+        jit.triangles.unpack(line, gram)
         return
     for row, numbers in _rows(line, 0, gram):
         row[:] = numbers
 
 
 def add_to_triangle(line: NDArray[np.float64], first: int, gram: NDArray[np.float64]) -> None:
-    """Add numbers to the upper triangle of a matrix, from the one on that has this place in it.
+    """Add numbers to the upper triangle of a matrix, starting at its entry number ``first``.
 
     >>> gram = np.zeros((2, 2))
     >>> add_to_triangle(np.array([2.0, 3.0]), 1, gram)
@@ -48,39 +49,41 @@ def add_to_triangle(line: NDArray[np.float64], first: int, gram: NDArray[np.floa
     array([[0., 2.],
            [0., 3.]])
     """
-    kernels = loaded_kernels()
-    if kernels is not None:
-        kernels.add_line(line, first, gram)
+    if (jit := GRAM_JIT.loaded) is not None:
+        jit.triangles.add_line(line, first, gram)
         return
     for row, numbers in _rows(line, first, gram):
         row += numbers
 
 
-def fill_lower(gram: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Copy the upper triangle of a matrix onto its lower one."""
-    kernels = loaded_kernels()
-    if kernels is None:
-        return mirror(gram)
-    kernels.mirror(gram)
+def fill_lower(gram: NDArray[np.float64], step: int = 64) -> NDArray[np.float64]:
+    """Copy the upper triangle of a matrix to its lower one, in place, and return the matrix."""
+    if (jit := GRAM_JIT.loaded) is not None:
+        jit.triangles.mirror(gram)
+        return gram
+    for start, stop in spans(len(gram), step):
+        gram[stop:, start:stop] = gram[start:stop, stop:].T
+        corner = np.triu(gram[start:stop, start:stop])
+        gram[start:stop, start:stop] = corner + np.triu(corner, 1).T
     return gram
 
 
 def _rows(
     line: NDArray[np.float64], first: int, gram: NDArray[np.float64]
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Stretches of the rows of a triangle, and what of a line belongs there."""
+    """Yield the parts of the rows of a triangle that a line covers, each with its part of the line."""
     at = -first
-    for place, row in enumerate(gram):
-        end = at + len(row) - place
+    for index, row in enumerate(gram):
+        end = at + len(row) - index
         if end > 0 and at < len(line):
             numbers = line[max(at, 0) : end]
-            left = place + max(-at, 0)
+            left = index + max(-at, 0)
             yield row[left : left + len(numbers)], numbers
         at = end
 
 
 def packed(grams: Sequence[NDArray[np.float64]], width: int) -> NDArray[np.float64]:
-    """The triangles of several matrices, one a line."""
+    """Return the triangles of several matrices, one per line."""
     lines = np.empty((len(grams), triangle_size(width)))
     for line, gram in zip(lines, grams, strict=True):
         pack_triangle(gram, line)
@@ -88,7 +91,7 @@ def packed(grams: Sequence[NDArray[np.float64]], width: int) -> NDArray[np.float
 
 
 def unpacked(lines: Iterable[NDArray[np.float64]], width: int) -> tuple[NDArray[np.float64], ...]:
-    """The matrices of several triangles, as they come."""
+    """Return the matrices of several triangles."""
     grams = []
     for line in lines:
         gram = np.empty((width, width))

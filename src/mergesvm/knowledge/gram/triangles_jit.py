@@ -1,28 +1,28 @@
-"""Upper triangles of symmetric matrices, compiled. Importing this module loads numba."""
+"""Compiled operations on the upper triangles of symmetric matrices. Importing this module imports numba."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit, uint64
 
-_SIDE = 64
-"""Squares of so many numbers a side fit the first cache."""
+BLOCK_WIDTH = 64
+"""Square blocks of this width fit the first-level cache."""
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def mirror(gram):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Copy the upper triangle of a matrix onto its lower one, square by square."""
+    """Copy the upper triangle of a matrix to its lower one, block by block."""
     width = len(gram)
-    for top in range(0, width, _SIDE):
-        for left in range(0, top + 1, _SIDE):
-            for i in range(top, min(top + _SIDE, width)):
-                for j in range(left, min(left + _SIDE, i)):
+    for top in range(0, width, BLOCK_WIDTH):
+        for left in range(0, top + 1, BLOCK_WIDTH):
+            for i in range(top, min(top + BLOCK_WIDTH, width)):
+                for j in range(left, min(left + BLOCK_WIDTH, i)):
                     gram[i, j] = gram[j, i]
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def pack(gram, line):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Write the upper triangle of a matrix, row by row."""
+    """Copy the upper triangle of a matrix to a line, row by row."""
     at, width = uint64(0), uint64(len(gram))
     for i in range(width):
         row = gram[i]
@@ -33,7 +33,7 @@ def pack(gram, line):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def unpack(line, gram):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Write the upper triangle of a matrix."""
+    """Copy a line to the upper triangle of a matrix."""
     at, width = uint64(0), uint64(len(gram))
     for i in range(width):
         row = gram[i]
@@ -44,7 +44,7 @@ def unpack(line, gram):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def add_line(line, first, gram):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Add numbers to the upper triangle of a matrix, from the one on that has this place in it."""
+    """Add numbers to the upper triangle of a matrix, starting at its entry number ``first``."""
     width, size = uint64(len(gram)), uint64(len(line))
     i, j = uint64(0), uint64(first)
     while j >= width - i:
@@ -61,12 +61,12 @@ def add_line(line, first, gram):  # type: ignore[no-untyped-def] # pragma: no co
         j = i
 
 
-def compile_triangles() -> None:
-    """Call every kernel once, also with what may only be read, as numbers that others have sent."""
+def compile_all() -> None:
+    """Call every function once, also with read-only arrays, as engines deliver them."""
     gram, line = np.zeros((1, 1)), np.zeros(1)
-    for fixed in (False, True):
+    for writeable in (True, False):
         source, sent = gram.copy(), line.copy()
-        source.flags.writeable = sent.flags.writeable = not fixed
+        source.flags.writeable = sent.flags.writeable = writeable
         pack(source, line)
         unpack(sent, gram)
         add_line(sent, 0, gram)

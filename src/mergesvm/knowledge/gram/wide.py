@@ -1,4 +1,4 @@
-"""Sums of wide rows: blocks gathered by class and multiplied by BLAS."""
+"""Sums of wide rows: blocks of rows of one class, multiplied by BLAS."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mergesvm.data.rows.dense import DenseRows
 from mergesvm.data.rows.sparse import SparseRows
 from mergesvm.engines.threads import Threads
 from mergesvm.features.base import FeatureMap
-from mergesvm.knowledge.gram.jit_worker import COMPILED, JitWorker
+from mergesvm.knowledge.gram.jit_worker import JIT_DTYPES, JitWorker
 from mergesvm.knowledge.gram.mapping_worker import MappingWorker
 from mergesvm.knowledge.gram.numpy_worker import NumpyWorker
-from mergesvm.knowledge.gram.tasks import Source, Task, tasks_of
-from mergesvm.knowledge.learning.running_sums import RunningSums
+from mergesvm.knowledge.gram.running_sums import RunningSums
+from mergesvm.knowledge.gram.worker import GramWorker, Source, Task, tasks_of
 
 SPAN_ROWS = 1 << 19
-"""Rows whose order by class is held at one time."""
+"""Rows are ordered by class in spans of this many."""
 
 
 def wide_sums(
@@ -30,41 +30,40 @@ def wide_sums(
     anchor: NDArray[np.float64],
     engine: Threads,
     precision: str,
-    kernels: ModuleType | None,
+    jit: ModuleType | None,
     features: FeatureMap | None = None,
 ) -> None:
-    """Add the sums and the Gram matrices of the rows of each class about the anchor.
+    """Add the totals and Gram matrices of the rows of each class about the anchor.
 
-    The rows of a class are cut into blocks; a thread takes one block at a time, maps it if there is a map, multiplies
-    it, and adds the product to the class's: memory is two blocks and a product a thread, however many classes there
-    are. Gram matrices are filled in their upper triangles at least.
+    The rows of a class are divided into blocks; a thread takes one block at a time, maps it if there is a map,
+    multiplies it, and adds the product to that of the class. The memory is two blocks and one product per thread for
+    any number of classes. At least the upper triangles of the Gram matrices are filled.
     """
     rows, codes = batch.rows, batch.labels.codes
     locks = [threading.Lock() for _ in sums.grams]
-    own = threading.local()
+    state = threading.local()
     dense = isinstance(rows, DenseRows) and rows.array.flags.c_contiguous and rows.array.dtype != object
     in_place = dense or isinstance(rows, SparseRows)
     for start, stop in spans(rows.n_rows, SPAN_ROWS) if in_place else rows.blocks():
         block = rows.block(start, stop)
-        roots = None if batch.weights is None else np.sqrt(batch.weights[start:stop])
+        root_weights = None if batch.weights is None else np.sqrt(batch.weights[start:stop])
         if features is None:
-            source = Source.of(block, anchor, roots, precision)
+            source = Source.of(block, anchor, root_weights, precision)
         else:
-            source = Source.mapped(block, anchor, roots, precision, features)
+            source = Source.mapped(block, anchor, root_weights, precision, features)
 
         def run(task: Task, source: Source = source) -> None:
-            if getattr(own, "source", None) is not source:
-                own.source, own.bench = source, _bench(source, kernels)
-            with np.errstate(all="ignore"):  # what overflows or is not finite is found, and named, in the sums
-                own.bench.add(task, sums, locks[task.gram])
+            if getattr(state, "source", None) is not source:
+                state.source, state.worker = source, _worker(source, jit)
+            with np.errstate(all="ignore"):  # overflow and NaN are detected in the sums
+                state.worker.add(task, sums, locks[task.gram])
 
-        engine.map(run, tasks_of(codes[start:stop], len(sums.totals), sums.pooled, source.depth))
+        engine.map(run, tasks_of(codes[start:stop], len(sums.totals), sums.pooled, source.block_rows))
 
 
-def _bench(source: Source, kernels: ModuleType | None) -> NumpyWorker | JitWorker | MappingWorker:
-    """The bench of one thread. All its memory is taken once, for all blocks."""
+def _worker(source: Source, jit: ModuleType | None) -> GramWorker:
     if source.features is not None:
-        return MappingWorker(source, kernels)
-    if kernels is not None and source.block.dtype in COMPILED:
-        return JitWorker(source, kernels)
+        return MappingWorker(source, jit)
+    if jit is not None and source.block.dtype in JIT_DTYPES:
+        return JitWorker(source, jit)
     return NumpyWorker(source)

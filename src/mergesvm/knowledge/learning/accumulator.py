@@ -12,10 +12,10 @@ from mergesvm.data.rows.sparse import SparseRows
 from mergesvm.engines.memory import memory_limit
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, ParameterError
-from mergesvm.knowledge.gram.dispatch import NARROW, accumulate
+from mergesvm.knowledge.gram.dispatch import MAX_NARROW_WIDTH, accumulate
+from mergesvm.knowledge.gram.running_sums import RunningSums
 from mergesvm.knowledge.gram.triangles import fill_lower
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.learning.running_sums import RunningSums
 from mergesvm.knowledge.signature import Signature
 
 
@@ -48,7 +48,7 @@ class Accumulator:
         features = self.signature.features if self.signature.mapped else None
         halved = accumulate(batch, self._sums, self.anchor, self._engine, self._precision, foresight, features)
         self._halved = self._halved or halved
-        wide = features is not None or (batch.rows.width > NARROW and not isinstance(batch.rows, SparseRows))
+        wide = features is not None or (batch.rows.width > MAX_NARROW_WIDTH and not isinstance(batch.rows, SparseRows))
         self._rounded = self._rounded or (wide and self._precision == "float32")
         counts: NDArray[Any] = batch.labels.rows
         if batch.weights is not None:

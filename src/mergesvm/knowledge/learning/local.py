@@ -15,7 +15,7 @@ from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError
 from mergesvm.features.mapped import MappedRows
 from mergesvm.knowledge.algebra import merge_stream
-from mergesvm.knowledge.anchor import as_point, choose_anchor
+from mergesvm.knowledge.anchor import as_anchor, choose_anchor
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.accumulator import Accumulator, check_memory
 from mergesvm.knowledge.learning.options import SumOptions, weighted
@@ -104,7 +104,7 @@ def _pieces(
                 preferred = terms.features.default_anchor
             point = choose_anchor(
                 replace(batch, rows=MappedRows(batch.rows, terms.features)) if signature.mapped else batch,
-                None if preferred is None else as_point(preferred, signature.width),
+                None if preferred is None else as_anchor(preferred, signature.width),
             )
             if signature.mapped and terms.precision == "float32":
                 point = point.astype(np.float32).astype(np.float64)  # so that what is subtracted is what is recorded

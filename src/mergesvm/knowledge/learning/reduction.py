@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mergesvm.data.labels import Label
 from mergesvm.engines.reduce import Addition, Block, Total
 from mergesvm.features.maps.identity import Identity
-from mergesvm.knowledge.algebra import merge, reanchor, reanchored_sums, settled
+from mergesvm.knowledge.algebra import merge, reanchor, reanchored_sums, recentred
 from mergesvm.knowledge.gram.triangles import (
     add_to_triangle,
     fill_lower,
@@ -25,7 +25,7 @@ from mergesvm.knowledge.gram.triangles import (
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.partial_result import PartialResult
 from mergesvm.knowledge.select import only
-from mergesvm.knowledge.signature import Signature, unlike_maps
+from mergesvm.knowledge.signature import Signature, different_maps_error
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Reducer(Addition[PartialResult]):
             raise joined.nothing()
         for piece in found[1:]:
             if piece.fingerprint != found[0].fingerprint:
-                raise unlike_maps(piece.saying, found[0].saying)
+                raise different_maps_error(piece.saying, found[0].saying)
         signature = reduce(lambda one, other: one.joined(other), (piece.signature for piece in found))
         most = max(found, key=lambda piece: int(piece.rows.sum()))
         labels = tuple(sorted({label for piece in found for label in piece.labels}))
@@ -241,7 +241,7 @@ class PartialResultTotal(Total[PartialResult]):
         grams = tuple(gram for gram in self._grams if gram is not None)
         precision = "float32" if any(piece.precision == "float32" for piece in found) else "float64"
         knowledge = Knowledge(signature, plan.anchor, plan.labels, rows, counts, sums, grams, peaks, precision)
-        return PartialResult(settled(knowledge), plan.counts, plan.dropped)
+        return PartialResult(recentred(knowledge), plan.counts, plan.dropped)
 
 
 def sums_and_peaks(plan: Plan, block: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

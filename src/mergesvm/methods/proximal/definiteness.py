@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mergesvm.errors import IndefiniteError
-from mergesvm.knowledge.algebra import SHRUNK
+from mergesvm.knowledge.algebra import CANCELLATION_FACTOR
 from mergesvm.knowledge.knowledge import Knowledge
 
 LOOSEST = 0.02
@@ -30,7 +30,7 @@ def check_sound(knowledge: Knowledge) -> None:
     """
     unit = np.finfo(np.float32 if knowledge.precision == "float32" else np.float64).eps
     # Sums that a move of the anchor has made smaller, though not so much that it is remembered, are as much rougher.
-    growth = 64.0 if knowledge.precision == "float32" else SHRUNK
+    growth = 64.0 if knowledge.precision == "float32" else CANCELLATION_FACTOR
     tolerance = float(unit) * (growth + 64 * knowledge.width)
     if knowledge.signature.mapped:
         tolerance = max(tolerance, min(tolerance * knowledge.features.error_amplification, LOOSEST))

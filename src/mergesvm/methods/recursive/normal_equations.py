@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import blas, eigh, lapack
 
-from mergesvm.knowledge.gram.narrow import mirror
+from mergesvm.knowledge.gram.triangles import fill_lower
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.factor import EPSILON, cholesky_tolerance, small_blas
 from mergesvm.methods.proximal.rounding import CancellationGuard
@@ -150,7 +150,7 @@ class NormalEquations(WritableArrays):
         empty = values <= tolerance * max(values[-1], 1.0)
         values = np.where(empty, (vectors**2).T @ (ridge / scale**2), values)
         vectors /= scale[:, None]
-        self._inverse = mirror((vectors / values) @ vectors.T)
+        self._inverse = fill_lower((vectors / values) @ vectors.T)
         determined = vectors[:, ~empty]
         solved = (determined / values[~empty]) @ (determined.T @ sides)
         solved[:, -1] = self._inverse @ sides[:, -1]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Coded, Label
-from mergesvm.knowledge.algebra import faded
+from mergesvm.knowledge.algebra import decayed
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
 from mergesvm.knowledge.signature import Signature
@@ -97,7 +97,7 @@ class ReferenceSums:
             precision="float64",
         )
         factor = self.forgetting ** int(counted.sum())
-        self.known = (known if factor == 1 else faded(known, factor)) + replace(piece, signature=signature)
+        self.known = (known if factor == 1 else decayed(known, factor)) + replace(piece, signature=signature)
 
     def subtract(self, part: EncodedRows, labels: list[Label]) -> None:
         """Subtract rows from the sums."""
@@ -112,7 +112,7 @@ class ReferenceSums:
 
     def _with(self, known: Knowledge, part: EncodedRows, labels: list[Label]) -> Knowledge:
         piece, factor = self.piece(self._decayed(part), labels), self.forgetting ** len(part.rows)
-        return (known if factor == 1 else faded(known, factor)) + piece
+        return (known if factor == 1 else decayed(known, factor)) + piece
 
     def piece(self, part: EncodedRows, labels: list[Label]) -> Knowledge:
         """Knowledge of these rows alone."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.knowledge.gram.jit_policy import numba_is_loaded
+from mergesvm.knowledge.gram.jit_policy import GRAM_JIT
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.recursive.encoded_rows import EncodedRows
 from mergesvm.methods.recursive.normal_equations import NormalEquations, Vector
@@ -289,5 +289,5 @@ class RecursiveLeastSquares(WritableArrays):
 def _jit() -> ModuleType:
     from mergesvm.methods.recursive import rls_jit
 
-    numba_is_loaded()
+    GRAM_JIT.load()  # numba is imported by now, and the rest costs little
     return rls_jit

@@ -1,4 +1,4 @@
-"""Sums that grow batch by batch, in place."""
+"""Sums that grow in place, batch by batch."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from mergesvm.data.labels import Label
 
 @dataclass
 class RunningSums:
-    """Sums of each class and Gram matrices, one a class or a pooled one, about one anchor.
+    """Class totals and Gram matrices about one anchor, with one matrix per class or one pooled matrix.
 
-    Gram matrices are right in their upper triangles; the lower ones are filled at the end.
+    Gram matrices are valid in their upper triangles only, until :func:`~mergesvm.knowledge.gram.triangles.fill_lower`.
 
     Attributes
     ----------
     width : int
     pooled : bool
     places : dict
-        The place of each class, in the order in which they came.
+        The index of each class, in order of appearance.
     totals, grams : lists of arrays
     """
 
@@ -32,12 +32,12 @@ class RunningSums:
     totals: list[NDArray[np.float64]] = field(default_factory=list)
     grams: list[NDArray[np.float64]] = field(default_factory=list)
 
-    def room_for(self, labels: tuple[Label, ...]) -> RunningSums:
-        """The sums of these classes, in this order: what is added to them is added here. New classes begin at zero."""
+    def for_classes(self, labels: tuple[Label, ...]) -> RunningSums:
+        """Return a view of the sums of these classes, in this order. New classes start at zero."""
         new = [label for label in labels if label not in self.places]
         self.places |= {label: len(self.places) + index for index, label in enumerate(new)}
         self.totals += list(np.zeros((len(new), self.width)))
-        # Together, because fresh memory comes cheaper in one large piece.
+        # Allocated together, because one large block of fresh memory is cheaper than many.
         count = int(bool(new) and not self.grams) if self.pooled else len(new)
         self.grams += list(np.zeros((count, self.width, self.width)))
         at = [self.places[label] for label in labels]

@@ -1,0 +1,130 @@
+"""What a thread needs to sum wide rows: the rows, tasks, and a worker with its own buffers."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mergesvm.features.base import FeatureMap
+from mergesvm.knowledge.gram.running_sums import RunningSums
+
+BLOCK_ROWS = 1024
+"""Rows per product: enough to hide the cost of adding the product, few enough for the cache (measured)."""
+
+EXACT_BLOCK_ROWS = 256
+"""Rows per product of 8-bit integers: 256 x 255^2 is below 2^24, so float32 sums stay exact."""
+
+FEATURES_PER_BLOCK_ROW = 2
+"""Blocks of mapped rows have at least one row per this many features, so that adding the product costs little."""
+
+EXACT_DTYPES = (np.dtype(np.uint8), np.dtype(np.int8), np.dtype(np.bool_))
+"""Integers, such as pixels, whose products are exact in float32."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A span of rows and how to multiply them.
+
+    Attributes
+    ----------
+    block : array or CSR array
+    anchor : array of shape (width,)
+    root_weights : array or None
+        The square roots of the weights of the rows; None if every row has weight 1.
+    dtype : dtype
+        The dtype of the products.
+    block_rows : int
+        The number of rows per product.
+    features : FeatureMap or None
+        The map to apply to the rows first.
+    """
+
+    block: Any
+    anchor: NDArray[np.float64]
+    root_weights: NDArray[np.float64] | None
+    dtype: np.dtype[Any]
+    block_rows: int
+    features: FeatureMap | None = None
+
+    @classmethod
+    def of(
+        cls, block: NDArray[Any], anchor: NDArray[np.float64], root_weights: NDArray[np.float64] | None, precision: str
+    ) -> Source:
+        """Return rows to be multiplied unmapped; 8-bit integers in float32, exactly."""
+        exact = block.dtype in EXACT_DTYPES and root_weights is None and _stays_exact(anchor, block.dtype)
+        dtype = np.dtype(np.float32 if exact or precision == "float32" else np.float64)
+        block_rows = EXACT_BLOCK_ROWS if exact else BLOCK_ROWS
+        return cls(block, anchor, root_weights, dtype, min(block_rows, len(block)))
+
+    @classmethod
+    def mapped(
+        cls,
+        block: Any,
+        anchor: NDArray[np.float64],
+        root_weights: NDArray[np.float64] | None,
+        precision: str,
+        features: FeatureMap,
+    ) -> Source:
+        """Return rows to be mapped before they are multiplied."""
+        block_rows = min(max(BLOCK_ROWS, len(anchor) // FEATURES_PER_BLOCK_ROW), block.shape[0])
+        return cls(block, anchor, root_weights, np.dtype(precision), block_rows, features)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows to be multiplied at once.
+
+    Attributes
+    ----------
+    gram : int
+        The index of the Gram matrix to add to.
+    members : array of int
+        The rows, ordered by class.
+    runs : list of (class, first, end)
+        The part of ``members`` that belongs to each class.
+    """
+
+    gram: int
+    members: NDArray[np.intp]
+    runs: list[tuple[int, int, int]]
+
+
+class GramWorker(ABC):
+    """Adds the sums of tasks to running sums. Each thread has its own, whose buffers serve all its tasks."""
+
+    @abstractmethod
+    def add(self, task: Task, sums: RunningSums, lock: threading.Lock) -> None:
+        """Add the totals and the Gram matrix of a task, the latter at least to the upper triangle.
+
+        ``lock`` guards the Gram matrix of the task and the totals of its classes.
+        """
+
+
+def tasks_of(codes: NDArray[Any], n_classes: int, pooled: bool, block_rows: int) -> list[Task]:
+    """Divide the rows of each class, or of all classes if pooled, into tasks of similar size."""
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(n_classes + 1))
+    groups = [(bounds[0], bounds[-1])] if pooled else list(pairwise(bounds))
+    tasks = []
+    for gram, (first, last) in enumerate(groups):
+        if first == last:
+            continue
+        cuts = np.linspace(first, last, -(-(last - first) // block_rows) + 1).astype(np.intp)
+        for begin, end in pairwise(cuts):
+            low, high = np.searchsorted(bounds, begin, "right") - 1, np.searchsorted(bounds, end)
+            inside = np.clip(bounds[low : high + 1], begin, end) - begin
+            runs = [(int(low + index), int(a), int(b)) for index, (a, b) in enumerate(pairwise(inside)) if a < b]
+            tasks.append(Task(gram, order[begin:end], runs))
+    return tasks
+
+
+def _stays_exact(anchor: NDArray[np.float64], dtype: np.dtype[Any]) -> bool:
+    """Return whether differences of such integers and the anchor are integers of at most 255 in size."""
+    low, high = (0, 1) if dtype == np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return bool(((anchor >= low) & (anchor <= high) & (anchor == np.rint(anchor))).all())
