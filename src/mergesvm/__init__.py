@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mergesvm import engines, errors, features
-    from mergesvm.analysis.evaluation import evaluate
     from mergesvm.analysis.expected import expected
     from mergesvm.analysis.importance import eliminate, standardized_coefficients
     from mergesvm.analysis.pieces.drift import drift
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
     from mergesvm.models.kernel import KernelModel
     from mergesvm.models.linear import LinearModel
     from mergesvm.models.pairwise import PairwiseModel
+    from mergesvm.reports.evaluation import evaluate
+    from mergesvm.reports.write import report
 
 __version__ = "0.1.0"
 
@@ -72,6 +73,7 @@ __all__ = [
     "operating_point",
     "path",
     "precompile",
+    "report",
     "scan",
     "solve",
     "standardized_coefficients",
@@ -93,7 +95,7 @@ _MODULES = {
     "Signature": "knowledge.signature",
     "drift": "analysis.pieces.drift",
     "eliminate": "analysis.importance",
-    "evaluate": "analysis.evaluation",
+    "evaluate": "reports.evaluation",
     "expected": "analysis.expected",
     "influence": "analysis.pieces.influence",
     "learn": "knowledge.learning.learn",
@@ -103,6 +105,7 @@ _MODULES = {
     "operating_point": "analysis.threshold",
     "path": "methods.proximal.path",
     "precompile": "knowledge.precompile",
+    "report": "reports.write",
     "scan": "data.scan",
     "solve": "methods.proximal.solve",
     "standardized_coefficients": "analysis.importance",

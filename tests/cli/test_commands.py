@@ -2,57 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pty
 import re
 import shlex
-import signal
 import subprocess
 import sys
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from importlib import import_module
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import mergesvm as ms
-from mergesvm.cli import options
-from mergesvm.cli.main import COMMANDS, main
+from cli.commandline import SCRIPT, ok, run
+from mergesvm.cli.lazy_group import COMMANDS
 
-SCRIPT = "from mergesvm.cli.main import main; main()"
 README = Path(__file__).parents[2] / "README.md"
-
-
-def run(*arguments, cwd=None):
-    """The command line in this process, which is much faster; test_main.py runs it as users do."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2))
-    handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
-    code = 0
-    with (
-        chdir(cwd or "."),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        patch.object(sys, "argv", ["mergesvm", *map(str, arguments)]),
-        patch.object(options, "debugging", False),
-    ):
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code
-    for number, handler in handlers:
-        signal.signal(number, handler)
-    texts = (stream.buffer.getvalue().decode() for stream in (out, err))
-    return subprocess.CompletedProcess(arguments, code, *texts)
-
-
-def ok(*arguments, cwd=None):
-    done = run(*arguments, cwd=cwd)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def frame(rows, seed):
@@ -77,6 +45,14 @@ def made(tmp_path_factory):
     return folder
 
 
+EXAMPLES = [
+    (name, example)
+    for name in COMMANDS
+    if name != "reproduce"
+    for example in import_module(f"mergesvm.cli.commands.{name}").__dict__[f"{name}_command"].examples
+]
+
+
 def readme_commands():
     blocks = re.findall(r"```(?:sh|console|bash)\n(.*?)```", README.read_text(), flags=re.DOTALL)
     return [line.strip() for block in blocks for line in block.splitlines() if line.strip().startswith("mergesvm ")]
@@ -89,21 +65,21 @@ def test_the_commands_of_the_readme_run_one_after_another(tmp_path):
     frame(250, 5).drop(columns="id").to_parquet(tmp_path / "heldout.parquet")
     frame(50, 4).drop(columns="y").to_csv(tmp_path / "new.csv", index=False)
     commands = readme_commands()
-    assert {shlex.split(command)[1] for command in commands} >= set(COMMANDS)
+    assert {shlex.split(command)[1] for command in commands} >= set(COMMANDS) - {"demo", "reproduce"}
     for command in commands:
         ok(*shlex.split(command, comments=True)[1:], cwd=tmp_path)
     for name in ("all.knowledge", "rest.knowledge", "model.msvm", "predictions.parquet", "report.html"):
         assert (tmp_path / name).exists()
 
 
-@pytest.mark.parametrize(("name", "example"), [(name, each) for name in COMMANDS for each in COMMANDS[name][1:]])
-def test_the_examples_of_every_help_work(name, example, made, tmp_path):
+@pytest.mark.parametrize(("name", "example"), EXAMPLES)
+def test_the_examples_in_help_run(name, example, made, tmp_path):
     shown = " ".join(ok(name, "--help").split())
     assert example in shown.replace("│", "")
     for file in made.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "rest.knowledge").write_bytes((made / "day2.knowledge").read_bytes())
-    ok(*shlex.split(example)[1:], "--force" if name != "inspect" else "--json", cwd=tmp_path)
+    ok(*shlex.split(example)[1:], *{"inspect": ["--json"], "demo": []}.get(name, ["--force"]), cwd=tmp_path)
 
 
 def test_a_merged_and_subtracted_model_is_that_of_the_rows(made, tmp_path):
@@ -192,7 +168,7 @@ def test_outputs_are_not_overwritten_without_force(made, tmp_path):
     output.write_text("precious")
     done = run("learn", made / "day1.parquet", "--label", "y", "-o", output)
     assert done.returncode == 2
-    assert "is there already" in done.stderr
+    assert "already exists" in done.stderr
     assert output.read_text() == "precious"
     ok("learn", made / "day1.parquet", "--label", "y", "-o", output, "--force")
     assert ms.Knowledge.load(output).rows.sum() == 400
@@ -215,9 +191,9 @@ def test_outputs_are_not_overwritten_without_force(made, tmp_path):
         (["solve", "all.knowledge", "--class-weight", "many", "-o", "x"], "many"),
         (["solve", "all.knowledge", "--class-weight", "huge=2", "-o", "x"], "There is no class 'huge'"),
         (["solve", "all.knowledge", "--class-weight", "high=2,", "-o", "x"], "ends with a comma"),
-        (["solve", "all.knowledge", "--class-weight", "high=b", "-o", "x"], "has to be a number, not 'b'"),
+        (["solve", "all.knowledge", "--class-weight", "high=b", "-o", "x"], "must be a number, not 'b'"),
         (["predict", "all.knowledge", "new.csv"], "holds knowledge, not a model"),
-        (["predict", "model.msvm", "new.csv", "-o", "x.docx"], "has to end in .parquet"),
+        (["predict", "model.msvm", "new.csv", "-o", "x.docx"], "must end in .parquet"),
         (["predict", "model.msvm", "all.knowledge"], "the ending of the name tells of no known format"),
         (["evaluate", "model.msvm", "new.csv"], "has no labels"),
         (["inspect", "day1.parquet"], "is not a mergesvm file"),
@@ -256,7 +232,7 @@ def test_pieces_of_categories_are_learned_alike(tmp_path):
 
 
 def test_progress_is_shown_on_a_terminal_only(made, tmp_path):
-    script = "import mergesvm.cli.console as talk; talk.PATIENCE_SECONDS = 0.0; " + SCRIPT
+    script = "import mergesvm.cli.console as console; console.PROGRESS_DELAY_SECONDS = 0.0; " + SCRIPT
     arguments = ["learn", str(made / "day1.parquet"), "--label", "y", "--batch-rows", "10", "-o", str(tmp_path / "x")]
     terminal, other = pty.openpty()
     process = subprocess.Popen([sys.executable, "-c", script, *arguments], stdout=other, stderr=other, close_fds=True)

@@ -13,7 +13,7 @@ import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 import mergesvm as ms
-from mergesvm.cli.main import main
+from cli.commandline import error, ok
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.knowledge.fold_assignment import FoldAssignment
 from reference import plane_by_qr, side_weights
@@ -21,23 +21,6 @@ from reference import plane_by_qr, side_weights
 BIN = Path(sys.executable).parent
 COLUMNS, CLASSES = ["a", "b", "c"], np.array(["high", "low", "middle"])
 CS = [1e-3, 1e-2, 1.0]
-
-
-@pytest.fixture
-def mergesvm(monkeypatch, capsys):
-    """The command line in this process."""
-
-    def run(*arguments, cwd, code=0):
-        monkeypatch.chdir(cwd)
-        monkeypatch.setattr(sys, "argv", ["mergesvm", *map(str, arguments)])
-        monkeypatch.setattr("signal.signal", lambda *_: None)
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        assert (end.value.code or 0) == code, err
-        return " ".join(err.split()) if code else out
-
-    return run
 
 
 def frame(rows, seed):
@@ -110,11 +93,11 @@ def by_fold(numbers, score):
     return np.array([score(numbers == fold) for fold in np.unique(numbers)])
 
 
-def test_learning_keeps_the_knowledge_of_each_fold_and_groups_stay_together(made, mergesvm, tmp_path):
+def test_learning_keeps_the_knowledge_of_each_fold_and_groups_stay_together(made, tmp_path):
     folder, rows = made
     output = tmp_path / "all.knowledge"
     options = ["--label", "y", "--folds", "4", "--groups", "who", "--batch-rows", "70", "-o", output]
-    told = json.loads(mergesvm("learn", "day*.parquet", *options, "--json", cwd=folder))
+    told = json.loads(ok("learn", "day*.parquet", *options, "--json", cwd=folder))
     numbers = fold_numbers(rows)
     sizes = np.bincount(numbers, minlength=4).tolist()
     assert told["folds"] == {"by": "groups", "column": "who", "rows": sizes}
@@ -139,13 +122,13 @@ def test_two_ranks_learn_the_same_folds(made, tmp_path):
         assert_same(one, other)
 
 
-def test_files_of_folds_merge_and_subtract_fold_by_fold(made, mergesvm, tmp_path):
+def test_files_of_folds_merge_and_subtract_fold_by_fold(made, tmp_path):
     folder, rows = made
     numbers = fold_numbers(rows)
-    mergesvm("merge", "folds*.knowledge", "-o", tmp_path / "all.knowledge", cwd=folder)
+    ok("merge", "folds*.knowledge", "-o", tmp_path / "all.knowledge", cwd=folder)
     whole = ms.Folds.load(tmp_path / "all.knowledge")
     rest = tmp_path / "rest.knowledge"
-    mergesvm("subtract", tmp_path / "all.knowledge", "folds1.knowledge", "folds3.knowledge", "-o", rest, cwd=folder)
+    ok("subtract", tmp_path / "all.knowledge", "folds1.knowledge", "folds3.knowledge", "-o", rest, cwd=folder)
     left, second = ms.Folds.load(rest), np.isin(np.arange(600), np.arange(150, 350))
     for fold in range(4):
         assert_same(whole[fold], knowledge_of(rows[numbers == fold]))
@@ -155,40 +138,40 @@ def test_files_of_folds_merge_and_subtract_fold_by_fold(made, mergesvm, tmp_path
     ]
 
 
-def test_a_file_of_folds_gives_its_features_to_others(made, mergesvm, tmp_path):
+def test_a_file_of_folds_gives_its_features_to_others(made, tmp_path):
     folder, _ = made
     options = ["--label", "y", "--folds", "4", "-o", tmp_path / "mapped.knowledge", "--features", "hidden:8", "--quiet"]
-    mergesvm("learn", "day1.parquet", *options, "--columns", "a,b,c", cwd=folder)
+    ok("learn", "day1.parquet", *options, "--columns", "a,b,c", cwd=folder)
     mapped = tmp_path / "mapped.knowledge"
-    mergesvm("learn", "day2.parquet", "--label", "y", "--like", mapped, "-o", tmp_path / "like", cwd=folder)
-    mergesvm("learn", "day2.parquet", "--label", "y", "--features", mapped, "-o", tmp_path / "features", cwd=folder)
+    ok("learn", "day2.parquet", "--label", "y", "--like", mapped, "-o", tmp_path / "like", cwd=folder)
+    ok("learn", "day2.parquet", "--label", "y", "--features", mapped, "-o", tmp_path / "features", cwd=folder)
     expected = ms.Folds.load(mapped).signature.features
     for name in ("like", "features"):
         assert ms.Knowledge.load(tmp_path / name).features == expected
 
 
-def test_a_file_of_folds_is_shown_and_solved_as_the_knowledge_of_all_rows(made, mergesvm, tmp_path):
+def test_a_file_of_folds_is_shown_and_solved_as_the_knowledge_of_all_rows(made, tmp_path):
     folder, rows = made
     sizes = np.bincount(fold_numbers(rows), minlength=4)
-    shown = mergesvm("inspect", "all.knowledge", cwd=folder)
-    for part in ("600 rows in 3 classes", "4, by a hash of the group of each row, the column who"):
+    shown = ok("inspect", "all.knowledge", cwd=folder)
+    for part in ("600 rows in 3 classes", "4, by a hash of the group, column who"):
         assert part in shown
     for fold, count in enumerate(sizes):
-        assert f"│ {fold:4d} │  {count} │ {count / 600:.1%} │" in shown
-    told = json.loads(mergesvm("inspect", "all.knowledge", "--json", cwd=folder))
+        assert f"│ {fold:<4d} │  {count} │    {count / 600:.1%} │" in shown
+    told = json.loads(ok("inspect", "all.knowledge", "--json", cwd=folder))
     assert (told["kind"], told["rows"], told["folds"]["rows"]) == ("folds", 600, sizes.tolist())
     assert [origin["rows"] for origin in told["provenance"]] == [150, 200, 250]
-    mergesvm("solve", "all.knowledge", "--C", "10", "-o", tmp_path / "model.msvm", cwd=folder)
+    ok("solve", "all.knowledge", "--C", "10", "-o", tmp_path / "model.msvm", cwd=folder)
     expected = ms.solve(knowledge_of(rows), C=10)
     np.testing.assert_allclose(ms.load_model(tmp_path / "model.msvm").coef_, expected.coef_, rtol=1e-9)
-    mergesvm("stream", "day1.parquet", "--label", "y", "--from", "all.knowledge", "--quiet", cwd=folder)
+    ok("stream", "day1.parquet", "--label", "y", "--from", "all.knowledge", "--quiet", cwd=folder)
 
 
-def test_terms_are_chosen_by_the_loss_that_refitting_without_each_fold_gives(made, mergesvm, tmp_path):
+def test_terms_are_chosen_by_the_loss_that_refitting_without_each_fold_gives(made, tmp_path):
     folder, rows = made
     numbers, output = fold_numbers(rows), tmp_path / "model.msvm"
     options = ["--C", "auto", "--Cs", ",".join(map(str, CS)), "-o", output]
-    told = json.loads(mergesvm("solve", "all.knowledge", *options, "--json", cwd=folder))
+    told = json.loads(ok("solve", "all.knowledge", *options, "--json", cwd=folder))
     for C, row in zip(CS, told["candidates"], strict=True):
         loss = losses(rows, held_out(rows, numbers, C))
         expected = by_fold(numbers, lambda here, loss=loss: -loss[here].mean())
@@ -203,11 +186,11 @@ def test_terms_are_chosen_by_the_loss_that_refitting_without_each_fold_gives(mad
     assert model.domain.terms["C"] == best["C"]
 
 
-def test_class_weights_are_chosen_by_the_balanced_loss(made, mergesvm, tmp_path):
+def test_class_weights_are_chosen_by_the_balanced_loss(made, tmp_path):
     folder, rows = made
     numbers, y = fold_numbers(rows), rows["y"].to_numpy()
     options = ["--C", "1", "--class-weight", "auto", "-o", tmp_path / "model.msvm"]
-    told = json.loads(mergesvm("solve", "all.knowledge", *options, "--json", cwd=folder))
+    told = json.loads(ok("solve", "all.knowledge", *options, "--json", cwd=folder))
     assert (told["scoring"], told["edge"]) == ("neg_balanced_loss", None)
     for weighting, row in zip([None, "balanced"], told["candidates"], strict=True):
         scores = held_out(rows, numbers, 1.0, weighting)
@@ -222,29 +205,29 @@ def test_class_weights_are_chosen_by_the_balanced_loss(made, mergesvm, tmp_path)
     ("scoring", "score"), [("accuracy", accuracy_score), ("balanced_accuracy", balanced_accuracy_score)]
 )
 def test_a_second_pass_measures_what_refitting_gives_and_without_it_an_estimate_is_called_one(
-    scoring, score, made, mergesvm, tmp_path
+    scoring, score, made, tmp_path
 ):
     folder, rows = made
     numbers, y = fold_numbers(rows), rows["y"].to_numpy()
     options = ["--C", "auto", "--Cs", ",".join(map(str, CS)), "--scoring", scoring, "-o", tmp_path / "model.msvm"]
     again = ["--data", "day1.parquet", "--data", "day[23].parquet", "--label", "y", "--batch-rows", "90"]
-    told = json.loads(mergesvm("solve", "all.knowledge", *options, *again, "--json", cwd=folder))
+    told = json.loads(ok("solve", "all.knowledge", *options, *again, "--json", cwd=folder))
     assert (told["how"], told["measured_rows"], told["dropped"]) == ("measured", 600, 0)
     for C, row in zip(CS, told["candidates"], strict=True):
         predicted = CLASSES[held_out(rows, numbers, C).argmax(axis=1)]
         expected = by_fold(numbers, lambda here, predicted=predicted: score(y[here], predicted[here]))
         np.testing.assert_allclose(row["scores"], expected, rtol=1e-12)
-    guessed = json.loads(mergesvm("solve", "all.knowledge", *options, "--force", "--json", cwd=folder))
+    guessed = json.loads(ok("solve", "all.knowledge", *options, "--force", "--json", cwd=folder))
     assert guessed["how"] == "estimated"
     known = ms.validate(ms.Folds.load(folder / "all.knowledge"), Cs=CS, scoring=scoring)
     np.testing.assert_allclose([row["score"] for row in guessed["candidates"]], known.mean(), rtol=1e-12)
 
 
-def test_pieces_without_folds_are_held_out_one_by_one(made, mergesvm, tmp_path):
+def test_pieces_without_folds_are_held_out_one_by_one(made, tmp_path):
     folder, rows = made
     days = np.repeat([0, 1, 2], [150, 200, 250])
     options = ["--C", "auto", "--Cs", "0.01,0.001", "-o", tmp_path / "model.msvm"]
-    told = json.loads(mergesvm("solve", "day*.knowledge", *options, "--json", cwd=folder))
+    told = json.loads(ok("solve", "day*.knowledge", *options, "--json", cwd=folder))
     assert told["folds"] == [150, 200, 250]
     for C, row in zip([0.001, 0.01], told["candidates"], strict=True):
         loss = losses(rows, held_out(rows, days, C))
@@ -253,11 +236,11 @@ def test_pieces_without_folds_are_held_out_one_by_one(made, mergesvm, tmp_path):
     np.testing.assert_allclose(ms.load_model(tmp_path / "model.msvm").coef_, expected.coef_, rtol=1e-9)
 
 
-def test_schemes_are_compared_by_accuracy_and_people_are_told_and_shown(made, mergesvm, tmp_path):
+def test_schemes_are_compared_by_accuracy_and_people_are_told_and_shown(made, tmp_path):
     folder, _ = made
     terms = ["--C", "auto", "--class-weight", "auto", "--multiclass", "auto", "--Cs", "0.001,0.01,1"]
     picture = tmp_path / "path.png"
-    shown = mergesvm("solve", "all.knowledge", *terms, "-o", tmp_path / "m.msvm", "--picture", picture, cwd=folder)
+    shown = ok("solve", "all.knowledge", *terms, "-o", tmp_path / "m.msvm", "--picture", picture, cwd=folder)
     known = ms.validate(
         ms.Folds.load(folder / "all.knowledge"),
         Cs=[0.001, 0.01, 1],
@@ -266,9 +249,9 @@ def test_schemes_are_compared_by_accuracy_and_people_are_told_and_shown(made, me
         scoring="balanced_accuracy",
     )
     best = known.best
-    assert f"The best of 12 candidates on rows that it has not seen, in 4 folds: C={best.C:g}" in shown
+    assert f"Best of 12 candidates on held-out rows (4 folds): C={best.C:g}" in shown
     assert f"balanced_accuracy {known.best_score:.4f}" in shown
-    assert "estimated from the sums alone" in shown
+    assert "estimated from knowledge alone" in shown
     assert ms.load_model(tmp_path / "m.msvm").domain.terms["multiclass"] == best.multiclass
     # The best candidates are there, and the best of each of the four settings.
     for row in np.argsort(-known.mean())[:5]:
@@ -279,22 +262,22 @@ def test_schemes_are_compared_by_accuracy_and_people_are_told_and_shown(made, me
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_choice_at_the_edge_is_warned_of(made, mergesvm, tmp_path):
+def test_a_choice_at_the_edge_is_warned_of(made, tmp_path):
     folder, _ = made
     options = ["--C", "auto", "--force", "-o", tmp_path / "m.msvm"]
-    low = mergesvm("solve", "all.knowledge", *options, "--Cs", "1e-5,1e-4", cwd=folder)
-    assert "Warning: 0.0001 is the largest C that was tried" in low
-    assert "Try larger ones" in low
-    plain = mergesvm("solve", "all.knowledge", *options, cwd=folder)
+    low = ok("solve", "all.knowledge", *options, "--Cs", "1e-5,1e-4", cwd=folder)
+    assert "Warning: 0.0001 is the largest C tried" in low
+    assert "Try larger values" in low
+    plain = ok("solve", "all.knowledge", *options, cwd=folder)
     assert "Warning" not in plain
 
 
-def test_two_classes_need_no_choice_of_a_scheme(made, mergesvm, tmp_path):
+def test_two_classes_need_no_choice_of_a_scheme(made, tmp_path):
     _, rows = made
     two = rows[rows["y"] != "middle"]
     ms.learn(two[COLUMNS], two["y"], folds=3).save(tmp_path / "two.knowledge")
     options = ["--C", "auto", "--multiclass", "auto", "--class-weight", "low=2,high=1", "-o", "m.msvm", "--json"]
-    told = json.loads(mergesvm("solve", "two.knowledge", *options, cwd=tmp_path))
+    told = json.loads(ok("solve", "two.knowledge", *options, cwd=tmp_path))
     assert len(told["candidates"]) == 25
     assert told["scoring"] == "neg_balanced_loss"
     assert told["chosen"]["class_weight"] == {"low": 2.0, "high": 1.0}
@@ -303,7 +286,7 @@ def test_two_classes_need_no_choice_of_a_scheme(made, mergesvm, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (["learn", "day1.parquet", "--label", "y", "--folds", "4", "--pooled"], "--pooled keeps none"),
+        (["learn", "day1.parquet", "--label", "y", "--folds", "4", "--pooled"], "which --pooled does not keep"),
         (["learn", "day1.parquet", "--label", "y", "--groups", "who"], "say in how many folds"),
         (["learn", "day1.parquet", "--label", "y", "--folds", "1"], "from 2 to 1,000, not 1"),
         (
@@ -313,45 +296,48 @@ def test_two_classes_need_no_choice_of_a_scheme(made, mergesvm, tmp_path):
         (["learn", "day1.parquet", "--label", "y", "--folds", "4", "--groups", "z"], "there is no column 'z'"),
         (
             ["merge", "folds1.knowledge", "day1.knowledge"],
-            "folds1.knowledge keeps the knowledge of each fold, but",
+            "folds1.knowledge has folds and day1.knowledge has none",
         ),
         (["merge", "day1.knowledge", "folds2.knowledge"], "Learn both with the same --folds, or both without"),
-        (["merge", "folds1.knowledge", "three.knowledge"], "three.knowledge does not go with folds1.knowledge. Cannot"),
+        (["merge", "folds1.knowledge", "three.knowledge"], "three.knowledge does not match folds1.knowledge. Cannot"),
         (["merge", "folds1.knowledge", "model.msvm"], "model.msvm holds a model, not knowledge"),
         (["subtract", "all.knowledge", "day1.knowledge"], "Learn both with the same --folds"),
-        (["subtract", "folds1.knowledge", "all.knowledge"], "all.knowledge cannot be taken from folds1.knowledge."),
-        (["solve", "day1.knowledge", "--C", "auto"], "day1.knowledge does not keep the knowledge of folds"),
-        (["solve", "day1.knowledge", "day2.knowledge"], "2 files are given, but one is solved"),
-        (["solve", "folds1.knowledge", "folds2.knowledge", "--C", "auto"], "Add them first: mergesvm merge"),
-        (["solve", "all.knowledge", "day1.knowledge", "--C", "auto"], "do not go together"),
+        (["subtract", "folds1.knowledge", "all.knowledge"], "Cannot subtract all.knowledge from folds1.knowledge."),
+        (["solve", "day1.knowledge", "--C", "auto"], "day1.knowledge has no folds"),
+        (["solve", "day1.knowledge", "day2.knowledge"], "2 files were given, but only one can be solved"),
+        (["solve", "folds1.knowledge", "folds2.knowledge", "--C", "auto"], "Add them first with mergesvm merge"),
+        (["solve", "all.knowledge", "day1.knowledge", "--C", "auto"], "cannot be combined"),
         (["solve", "pooled1.knowledge", "pooled2.knowledge", "--C", "auto"], "Folds need the sums of every class"),
         (["solve", "model.msvm", "--C", "auto"], "holds a model, not knowledge"),
-        (["solve", "all.knowledge", "--C", "many"], "--C, if not auto, has to be a number, not 'many'"),
-        (["solve", "all.knowledge", "--C", "auto", "--Cs", "1,x"], "--Cs has to be a number, not 'x'"),
+        (["solve", "all.knowledge", "--C", "many"], "--C must be a number, not 'many'"),
+        (["solve", "all.knowledge", "--C", "auto", "--Cs", "1,x"], "--Cs must be a number, not 'x'"),
         (["solve", "all.knowledge", "--C", "auto", "--Cs", "1,-1"], "C must be a positive number"),
-        (["solve", "all.knowledge", "--Cs", "1,2"], "--Cs is for choosing terms: add --C auto"),
-        (["solve", "all.knowledge", "--class-weight", "auto", "--Cs", "1,2"], "--Cs are the values for --C auto"),
-        (["solve", "all.knowledge", "--label", "y"], "--data is for choosing terms"),
-        (["solve", "all.knowledge", "--C", "auto", "--label", "y"], "name with --data the files"),
+        (["solve", "all.knowledge", "--Cs", "1,2"], "--Cs applies only to choosing options: add --C auto"),
+        (["solve", "all.knowledge", "--class-weight", "auto", "--Cs", "1,2"], "--Cs lists values for --C auto"),
+        (["solve", "all.knowledge", "--label", "y"], "--data applies only to choosing options"),
+        (
+            ["solve", "all.knowledge", "--C", "auto", "--label", "y"],
+            "name the files that were learned from",
+        ),
         (["solve", "all.knowledge", "--C", "auto", "--scoring", "beauty"], "scoring must be one or more of"),
         (
             ["solve", "all.knowledge", "--multiclass", "auto", "--scoring", "neg_squared_loss"],
-            "does not compare one-vs-rest with one-vs-one",
+            "cannot compare one-vs-rest with one-vs-one",
         ),
         (
             ["solve", "all.knowledge", "--C", "auto", "--scoring", "neg_squared_loss", "--data", "day1.parquet"],
-            "exact with no data: leave --data out",
+            "exactly without data. Omit --data",
         ),
         (["solve", "all.knowledge", "--C", "auto", "--data", "day1.parquet"], "day1.parquet has no labels"),
         (
             ["solve", "day1.knowledge", "day2.knowledge", "--C", "auto", "--data", "day1.parquet", "--label", "y"],
-            "it is not known which rows of --data are in which",
+            "it is unknown which rows belong to which fold",
         ),
-        (["solve", "all.knowledge", "--C", "auto", "--picture", "path.gif"], "has to end in .png"),
+        (["solve", "all.knowledge", "--C", "auto", "--picture", "path.gif"], "must end in .png"),
         (["predict", "all.knowledge", "day1.parquet"], "mergesvm solve"),
     ],
 )
-def test_bad_input_is_one_clear_sentence_and_writes_nothing(arguments, what, made, mergesvm, tmp_path):
+def test_bad_input_is_one_clear_sentence_and_writes_nothing(arguments, what, made, tmp_path):
     folder, rows = made
     for file in folder.iterdir():
         (tmp_path / file.name).symlink_to(file)
@@ -360,7 +346,7 @@ def test_bad_input_is_one_clear_sentence_and_writes_nothing(arguments, what, mad
     for number in (1, 2):
         ms.learn(rows[COLUMNS], rows["y"], per_class=False).save(tmp_path / f"pooled{number}.knowledge")
     output = tmp_path / "out.parquet"
-    said = mergesvm(*arguments, "-o", output, cwd=tmp_path, code=2)
+    said = error(*arguments, "-o", output, cwd=tmp_path)
     assert said.startswith("Error: ")
     assert what in said
     assert not output.exists()
@@ -388,4 +374,4 @@ def test_warnings_are_told_as_such_and_not_at_all_if_quiet(tmp_path):
             check=True,
         ).stdout
     )
-    assert any("All rows of class 'rare' lie in one fold" in remark for remark in page["remarks"])
+    assert any("All rows of class 'rare' are in one fold" in remark for remark in page["remarks"])

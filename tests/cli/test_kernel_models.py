@@ -15,27 +15,10 @@ from sklearn.metrics import accuracy_score
 from sklearn.svm import SVC
 
 import mergesvm as ms
-from mergesvm.cli.main import main
+from cli.commandline import error, ok
 
 SCRIPT = "from mergesvm.cli.main import main; main()"
 NAMES = ["size", "weight", "[/]"]
-
-
-@pytest.fixture
-def mergesvm(monkeypatch, capsys):
-    """The command line in this process, which is much faster; one test runs it as users do."""
-
-    def run(*arguments, cwd, code=0):
-        monkeypatch.chdir(cwd)
-        monkeypatch.setattr(sys, "argv", ["mergesvm", *map(str, arguments)])
-        monkeypatch.setattr("signal.signal", lambda *_: None)
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        assert (end.value.code or 0) == code, err
-        return err if code else out
-
-    return run
 
 
 def frame(rows, seed):
@@ -58,24 +41,24 @@ def made(tmp_path_factory):
     return folder, test, machine, peer
 
 
-def test_inspect_says_what_is_in_a_kernel_model(made, mergesvm):
+def test_inspect_says_what_is_in_a_kernel_model(made):
     folder, _, machine, _ = made
-    shown = mergesvm("inspect", "model.msvm", cwd=folder)
+    shown = ok("inspect", "model.msvm", cwd=folder)
     lines = [[cell.strip() for cell in line.strip("│┃ ").replace("┃", "│").split("│")] for line in shown.splitlines()]
     told = {cells[0]: cells[1:] for cells in lines if len(cells) > 1}
     total = int(machine.n_support_.sum())
     assert told["kernel"] == ["rbf, gamma 0.25"]
     assert told["support vectors"] == [f"{total} (float64)"]
     assert (told["C"], told["solver"], told["trained by"]) == (["5"], ["working-set"], ["2 units"])
-    assert told["beta"] == ["none: the intercept costs nothing"]
-    assert told["class"] == ["rows", "weight", "share", "support vectors"]
+    assert told["beta"] == ["none: the intercept is not penalised"]
+    assert told["class"] == ["rows", "weight", "fraction", "support vectors"]
     for label, count in zip(machine.classes_, machine.n_support_, strict=True):
         assert told[label][-1] == str(count)
 
 
-def test_inspect_tells_machines_the_same(made, mergesvm):
+def test_inspect_tells_machines_the_same(made):
     folder, _, machine, _ = made
-    told = json.loads(mergesvm("inspect", "model.msvm", "--json", cwd=folder))
+    told = json.loads(ok("inspect", "model.msvm", "--json", cwd=folder))
     assert told["kernel"] == {"kind": "rbf", "gamma": 0.25, "degree": 3, "coef0": 0.0}
     assert told["support_vectors"] == machine.n_support_.tolist()
     assert told["terms"] == {"C": 5.0, "class_weight": "None", "multiclass": "ovo", "beta": None, "units": 2}
@@ -83,11 +66,11 @@ def test_inspect_tells_machines_the_same(made, mergesvm):
     assert (told["sparse"], told["dtype"], told["precision"], told["ties"]) == (False, "float64", "float64", "recount")
 
 
-def test_predictions_are_those_of_the_machine_and_of_its_peer(made, mergesvm, tmp_path):
+def test_predictions_are_those_of_the_machine_and_of_its_peer(made, tmp_path):
     folder, test, machine, peer = made
     output = tmp_path / "predictions.parquet"
     arguments = ("--keep", "id", "--proba", "-o", output, "--quiet")
-    mergesvm("predict", "model.msvm", "test.parquet", *arguments, cwd=folder)
+    ok("predict", "model.msvm", "test.parquet", *arguments, cwd=folder)
     written = pd.read_parquet(output)
     assert written["id"].tolist() == list(range(200))
     assert written["prediction"].tolist() == machine.predict(test[NAMES]).tolist()
@@ -112,20 +95,20 @@ def test_an_evaluation_and_its_report_are_those_of_the_machine(made, tmp_path):
     assert "one-vs-one" in page
 
 
-def test_sparse_rows_of_a_file_are_predicted_by_a_model_of_sparse_rows(mergesvm, tmp_path):
+def test_sparse_rows_of_a_file_are_predicted_by_a_model_of_sparse_rows(tmp_path):
     X = sparse.random_array((80, 50), density=0.1, rng=np.random.default_rng(5), format="csr")
     y = np.where(X.sum(axis=1) + X[:, [0]].toarray().ravel() > 2.5, 1, 0)
     machine = ms.ParallelKernelSVC("poly", 1.0, C=2.0, beta=0.5, degree=2, coef0=1.0, n_jobs=1).fit(X, y)
     machine.model_.save(tmp_path / "model.msvm")
     dump_svmlight_file(sparse.csr_matrix(X), y, str(tmp_path / "rows.svm"), zero_based=False)
-    told = json.loads(mergesvm("evaluate", "model.msvm", "rows.svm", "--json", cwd=tmp_path))
+    told = json.loads(ok("evaluate", "model.msvm", "rows.svm", "--json", cwd=tmp_path))
     assert told["accuracy"] == pytest.approx(machine.score(X, y))
-    shown = mergesvm("inspect", "model.msvm", cwd=tmp_path)
+    shown = ok("inspect", "model.msvm", cwd=tmp_path)
     assert "poly, gamma 1, degree 2, coef0 1" in shown
     assert f"{machine.n_support_.sum()} (sparse, float64)" in shown
     assert "0.5" in next(line for line in shown.splitlines() if "beta" in line)
 
 
-def test_a_kernel_model_is_no_knowledge(made, mergesvm):
-    said = mergesvm("solve", "model.msvm", "-o", "again.msvm", cwd=made[0], code=2)
+def test_a_kernel_model_is_no_knowledge(made):
+    said = error("solve", "model.msvm", "-o", "again.msvm", cwd=made[0])
     assert "holds a model, not knowledge" in " ".join(said.split())

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import mergesvm as ms
-from cli.test_commands import ok, run
+from cli.commandline import ok, run
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_stream_is_predicted_then_learned(folder):
     np.testing.assert_allclose(model.scores(X), expected.scores(X), atol=1e-9)
     assert ms.Knowledge.load(folder / "k.knowledge").rows.sum() == 3000
     assert "recursive" in ok("inspect", "m.msvm", cwd=folder)
-    assert "k.knowledge is there already" in run("stream", "day1.csv", "--label", "y", "--knowledge", "k.knowledge",
+    assert "k.knowledge already exists" in run("stream", "day1.csv", "--label", "y", "--knowledge", "k.knowledge",
                                                  cwd=folder).stderr  # fmt: skip
 
 
@@ -78,7 +78,9 @@ def test_a_stream_goes_on_from_knowledge(folder):
     knowledge = ms.Knowledge.load(folder / "all.knowledge")
     assert [os.path.basename(origin.source) for origin in knowledge.provenance] == ["day1.csv", "day2.csv"]  # noqa: PTH119
     ok("solve", "1.knowledge", "-o", "1.msvm", cwd=folder)
-    assert "holds no knowledge" in run("stream", "day2.csv", "--label", "y", "--from", "1.msvm", cwd=folder).stderr
+    assert (
+        "does not contain knowledge" in run("stream", "day2.csv", "--label", "y", "--from", "1.msvm", cwd=folder).stderr
+    )
 
 
 def test_a_stream_with_a_map(folder):
@@ -91,9 +93,9 @@ def test_a_stream_with_a_map(folder):
     ("options", "complaint"),
     [
         (["--forgetting", "2"], "forgetting must be greater than 0 and at most 1"),
-        (["--class-weight", "balanced"], "are given as class=weight"),
+        (["--class-weight", "balanced"], "write class=weight,class=weight"),
         (["--C", "-1"], "C must be a positive number"),
-        (["--picture", "a.txt"], "a.txt has to end in"),
+        (["--picture", "a.txt"], "a.txt must end in"),
         (["--from", "nowhere.knowledge"], "There is no file nowhere.knowledge"),
     ],
 )
@@ -111,7 +113,7 @@ def test_a_missing_value_names_file_and_row_and_writes_nothing(folder):
     assert "day2.csv" in done.stderr
     assert not (folder / "m.msvm").exists()
     said = ok("stream", "day*.csv", "--label", "y", "--missing", "drop", cwd=folder)
-    assert "1 rows with missing values left out" in said
+    assert "1 rows with missing values dropped" in said
 
 
 def test_at_a_terminal_the_plot_is_alive(folder):
@@ -159,4 +161,4 @@ def test_class_weights_are_of_the_kind_of_the_labels(folder):
     one, two = (ms.load_model(folder / name) for name in ("1.msvm", "2.msvm"))
     assert abs(one.intercept_ - two.intercept_).max() > 0.1
     done = run("stream", "whole.csv", "--label", "y", "--class-weight", "yes=50", cwd=folder)
-    assert "with whole number labels here" in done.stderr
+    assert "with whole number labels" in done.stderr

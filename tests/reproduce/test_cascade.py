@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mergesvm as ms
-from cli.test_commands import run
+from cli.commandline import run
 from mergesvm.errors import EngineError
 from mergesvm.reproduce import cascade_times
 from mergesvm.reproduce.unbalanced import WEIGHTINGS, Draw

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from cli.test_commands import ok, run
+from cli.commandline import ok, run
 
 
 @pytest.fixture(scope="module")

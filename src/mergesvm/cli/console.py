@@ -1,4 +1,4 @@
-"""How commands speak: to people, to machines, or not at all; and how they show that something is going on."""
+"""What commands print: text, tables and progress bars for people, or JSON for programs."""
 
 from __future__ import annotations
 
@@ -6,97 +6,138 @@ import json
 import sys
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console as RichConsole
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
-
-from mergesvm.data.scan import Scan
 from mergesvm.errors import ExistingFileError, MissingFolderError, ParameterError
 
-PATIENCE_SECONDS = 1.0
-"""Work that takes longer than this shows its progress."""
+if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
+    from rich.table import Table
+
+PROGRESS_DELAY_SECONDS = 1.0
+"""Work that takes longer than this shows a progress bar."""
+
+NO_MATPLOTLIB = "No picture: matplotlib is not installed. Install it with: pip install 'mergesvm[plots]'"
 
 
 class Console:
-    """The voice of one command.
+    """The output of one command.
 
     Parameters
     ----------
     quiet : bool
-        Say nothing but errors.
+        Print nothing but errors.
     as_json : bool
-        Say one JSON object, and nothing else.
+        Print one JSON object and nothing else.
     """
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
         self.as_json = as_json
-        self.out = RichConsole(quiet=quiet or as_json, highlight=False, soft_wrap=True)
         self.silent = quiet or as_json
-        self._began = time.perf_counter()
+        self._start = time.perf_counter()
+
+    @cached_property
+    def out(self) -> RichConsole:
+        """The rich console for standard output, which does nothing if this console is silent."""
+        from rich.console import Console as RichConsole
+
+        return RichConsole(quiet=self.silent, highlight=False, soft_wrap=True)
+
+    def text(self, *lines: str) -> None:
+        """Print plain text, without interpreting markup or terminal control characters."""
+        if not self.silent:
+            sys.stdout.write(printable("\n".join(lines)) + "\n")
+
+    def written(self, *paths: Path | None) -> None:
+        """Print which files were written; None stands for a file that was not requested."""
+        names = [str(path) for path in paths if path is not None]
+        if names:
+            self.text(f"written to {' and '.join(names)}")
 
     def table(self, table: Table, width: int) -> None:
-        """Show a table that needs so much room, whatever the terminal says."""
+        """Print a table at least this many characters wide, whatever the width of the terminal."""
+        from rich.console import Console as RichConsole
+
         RichConsole(quiet=self.silent, highlight=False, width=max(self.out.width, width)).print(table)
 
     def result(self, **values: Any) -> None:
-        """Tell a machine what came out."""
+        """Print the result as JSON, if that was requested."""
         if self.as_json:
-            seconds = round(time.perf_counter() - self._began, 3)
+            seconds = round(time.perf_counter() - self._start, 3)
             sys.stdout.write(json.dumps({**values, "seconds": seconds}, default=str) + "\n")
 
     @contextmanager
-    def progress(self, what: str) -> Iterator[Any]:
-        """A function to be called after each slice of a scan, which shows how far it is once that takes long."""
-        console = RichConsole(stderr=True)
-        bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[rows]}"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-        )
-        task = bar.add_task(what, total=1.0, rows="")
-        began = time.perf_counter()
-        wanted = not self.silent and console.is_terminal
-
-        def update(scan: Scan) -> None:
-            elapsed = time.perf_counter() - began
-            if wanted and elapsed > PATIENCE_SECONDS:
-                bar.start()  # does nothing the second time
-                # Workers elsewhere tell how far they are, and their rows only when they are done.
-                rows = f"{scan.rows:,} rows, {scan.rows / elapsed:,.0f} rows/s" if scan.rows else ""
-                bar.update(task, completed=scan.share, rows=rows)
-
-        try:
+    def progress(self, description: str) -> Iterator[Callable[[Any], None]]:
+        """A function to call after each slice of a scan; it shows a progress bar once that takes long."""
+        if self.silent or not sys.stderr.isatty():
+            yield lambda _: None
+            return
+        with _progress_bar(description) as update:
             yield update
-        finally:
-            if bar.live.is_started:
-                bar.stop()
+
+
+@contextmanager
+def _progress_bar(description: str) -> Iterator[Callable[[Any], None]]:
+    from rich.console import Console as RichConsole
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rows]}"),
+        TimeRemainingColumn(),
+        console=RichConsole(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(description, total=1.0, rows="")
+    start = time.perf_counter()
+
+    def update(scan: Any) -> None:
+        elapsed = time.perf_counter() - start
+        if elapsed > PROGRESS_DELAY_SECONDS:
+            bar.start()  # no effect if it has started
+            # Remote workers report their progress, but their rows only at the end.
+            rows = f"{scan.rows:,} rows, {scan.rows / elapsed:,.0f} rows/s" if scan.rows else ""
+            bar.update(task, completed=scan.share, rows=rows)
+
+    try:
+        yield update
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+def numeric_table(first: str, *columns: str, texts: Sequence[str] = ()) -> Table:
+    """A table whose columns are aligned to the right, except the first and those listed as texts."""
+    from rich.table import Table
+
+    table = Table(first)
+    for column in columns:
+        table.add_column(column, justify="left" if column in texts else "right")
+    return table
 
 
 def check_output(path: Path | None, force: bool, *suffixes: str) -> None:
-    """Say before the work what would make its result impossible to write."""
+    """Raise an error before the work starts if its result could not be written."""
     if path is None:
         return
     if suffixes and path.suffix.lower() not in suffixes:
-        raise ParameterError(f"{path} has to end in {' or '.join(suffixes)}.")
+        raise ParameterError(f"{path} must end in {' or '.join(suffixes)}.")
     if not path.parent.is_dir():
         raise MissingFolderError(f"There is no folder {path.parent} to write {path.name} to. Create it first.")
     if path.is_dir():
         raise ParameterError(f"{path} is a folder. Give the name of a file.")
     if path.exists() and not force:
-        raise ExistingFileError(f"{path} is there already. Choose another name, or --force to replace it.")
+        raise ExistingFileError(f"{path} already exists. Choose another name, or overwrite it with --force.")
 
 
 def printable(text: object) -> str:
-    r"""Text that a terminal shows and does not obey: control characters and the like are written as escapes.
+    r"""Text with control characters escaped, so that a terminal shows them instead of obeying them.
 
     >>> printable("a\x1b[2Jb")
     'a\\x1b[2Jb'
@@ -109,10 +150,26 @@ def printable(text: object) -> str:
     )
 
 
-def said(value: float) -> str:
-    """A number as people read it.
+def table_cell(text: object) -> str:
+    """Text for a cell of a rich table, with markup and control characters escaped."""
+    from rich.markup import escape
 
-    >>> said(1234567), said(0.25)
+    return escape(printable(text))
+
+
+def short_number(value: float) -> str:
+    """A number for people: whole numbers in full, others with four digits.
+
+    >>> short_number(1234567), short_number(0.25)
     ('1,234,567', '0.25')
     """
     return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
+
+
+def dropped_rows(count: int) -> str:
+    """A remark on rows dropped for missing values; empty if there are none.
+
+    >>> dropped_rows(3)
+    ', 3 rows with missing values dropped'
+    """
+    return f", {count:,} rows with missing values dropped" if count else ""

@@ -1,31 +1,55 @@
-"""The engine that a command runs on."""
+"""Options that choose the engine a command runs on."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
 
 from mergesvm.engines.base import Engine
-from mergesvm.engines.registry import engine_named
+from mergesvm.engines.registry import NAMES, engine_named
 from mergesvm.errors import MergeSVMError, ParameterError
 
-WRONG = 2
-"""The exit code for input that cannot be used; see :mod:`mergesvm.cli.main`."""
+INVALID_INPUT = 2
+"""Exit code for invalid input; see :mod:`mergesvm.cli.main`."""
 
 
-@contextmanager
-def running(name: str, workers: int | None, address: str | None, local: bool) -> Iterator[Engine]:
-    """An engine by its name, which is closed at the end. Where many ranks run the command, only one complains."""
-    with engine_named(name, workers, address, local=local, root=0 if name == "mpi" else None) as engine:
-        try:
-            if engine.collective and workers not in (None, engine.workers):
-                raise ParameterError(
-                    f"{workers} workers are asked for, but the number of ranks is {engine.workers}: start them "
-                    f"with mpiexec -n {workers}."
-                )
-            yield engine
-        except MergeSVMError:
-            if engine.is_root:
-                raise
-            sys.exit(WRONG)
+@dataclass(frozen=True)
+class EngineOptions:
+    """The engine and its workers."""
+
+    engine: Annotated[str, typer.Option(help=f"Where to run: {', '.join(NAMES)}.")] = "threads"
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Threads, or worker processes of a cluster started for this run (default: one per core)."
+        ),
+    ] = None
+    address: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler (tcp://...) or Spark master (spark://...).")
+    ] = None
+    local: Annotated[
+        bool,
+        typer.Option("--local", help="With mpi: each rank reads all files it is given, instead of a part of them."),
+    ] = False
+
+    @contextmanager
+    def start(self) -> Iterator[Engine]:
+        """Start the engine, and close it at the end. If many ranks run the command, only the root reports errors."""
+        root = 0 if self.engine == "mpi" else None
+        with engine_named(self.engine, self.workers, self.address, local=self.local, root=root) as engine:
+            try:
+                if engine.collective and self.workers not in (None, engine.workers):
+                    raise ParameterError(
+                        f"--workers {self.workers} does not match the number of ranks, {engine.workers}. "
+                        f"Start the command with mpiexec -n {self.workers}."
+                    )
+                yield engine
+            except MergeSVMError:
+                if engine.is_root:
+                    raise
+                sys.exit(INVALID_INPUT)

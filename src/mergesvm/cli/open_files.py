@@ -1,4 +1,4 @@
-"""How commands open files of ours: knowledge, folds of it, maps and models."""
+"""Open knowledge, feature map and model files named on the command line."""
 
 from __future__ import annotations
 
@@ -9,65 +9,85 @@ from pathlib import Path
 from typing import Any
 
 from mergesvm.errors import MissingFileError, ParameterError, SignatureError
-from mergesvm.features.format import load
 from mergesvm.files.container import read_kind
-from mergesvm.knowledge.folds import Folds
+from mergesvm.knowledge.folds import Folds, check_same_assignment
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.models.formats.native import load_model
 
 
 def expand(names: list[str]) -> list[Path]:
-    """Files from names and globs, none of them twice."""
+    """Paths of the files that names and globs match; naming a file twice is an error."""
     paths: list[Path] = []
     for name in names:
         found = [name] if Path(name).exists() or not glob.has_magic(name) else sorted(glob.glob(name))  # noqa: PTH207
         if not found:
             raise MissingFileError(f"No file matches {name}.")
         paths += [Path(path) for path in found]
-    for index, path in enumerate(paths):
-        if path.resolve() in [other.resolve() for other in paths[:index]]:
-            raise ParameterError(f"{path} is named twice: its rows would count twice.")
+    seen = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise ParameterError(f"{path} is named twice, which would count its rows twice.")
+        seen.add(path.resolve())
     return paths
 
 
-def keep_folds(paths: list[Path]) -> bool:
-    """Whether files keep the knowledge of each fold, which all of them have to, or none."""
+def have_folds(paths: list[Path]) -> bool:
+    """Whether files hold knowledge by fold; mixing files with and without folds is an error."""
     kinds = {path: read_kind(path) for path in paths}
     first = {kind: path for path, kind in reversed(kinds.items())}
     if {"folds", "knowledge"} <= set(first):
         raise SignatureError(
-            f"{first['folds']} keeps the knowledge of each fold, but {first['knowledge']} does not, and they do not go "
-            f"together. Learn both with the same --folds, or both without."
+            f"{first['folds']} has folds and {first['knowledge']} has none, so they cannot be combined. "
+            f"Learn both with the same --folds, or both without."
         )
     return "folds" in first
 
 
-def loaded(paths: list[Path]) -> Iterator[Knowledge]:
-    """One piece after another; an error tells which does not go with the first."""
+def open_pieces(paths: list[Path]) -> Iterator[Knowledge]:
+    """Load knowledge files one after another; an error names the file that does not match the first."""
     first = None
     for path in paths:
         piece = Knowledge.load(path)
         first = first or piece.signature
-        with named(path, paths[0]):
+        with mismatch_named(path, paths[0]):
             first = first.joined(piece.signature)
         yield piece
 
 
+def open_folds(paths: list[Path]) -> Iterator[Folds]:
+    """Load files of folds one after another; an error names the file that does not match the first."""
+    first = Folds.load(paths[0])
+    yield first
+    for path in paths[1:]:
+        folds = Folds.load(path)
+        with mismatch_named(path, paths[0]):
+            check_same_assignment(first, folds, "add", "to")
+            first.signature.joined(folds.signature)
+        yield folds
+
+
 @contextmanager
-def named(path: Path, first: Path) -> Iterator[None]:
-    """An error of pieces that do not go together tells which files they are."""
+def mismatch_named(path: Path, first: Path) -> Iterator[None]:
+    """Add the names of two files to the error that they do not match."""
     try:
         yield
     except SignatureError as error:
-        raise SignatureError(f"{path} does not go with {first}. {error}") from None
+        raise SignatureError(f"{path} does not match {first}. {error}") from None
 
 
 def open_learned(path: Path) -> Knowledge | Folds:
-    """Knowledge, or folds of it, and nothing else."""
-    return Folds.load(path) if keep_folds([path]) else Knowledge.load(path)
+    """Load knowledge, with or without folds."""
+    return Folds.load(path) if have_folds([path]) else Knowledge.load(path)
 
 
 def open_any(path: Path) -> Any:
-    """Knowledge, folds of it, a feature map or a model, whichever the file holds."""
-    readers: dict[str, Any] = {"knowledge": Knowledge.load, "folds": Folds.load, "features": load}
-    return readers.get(read_kind(path), load_model)(path)
+    """Load knowledge, folds, a feature map or a model, whichever the file holds."""
+    kind = read_kind(path)
+    if kind in ("knowledge", "folds"):
+        return open_learned(path)
+    if kind == "features":
+        from mergesvm.features.format import load
+
+        return load(path)
+    from mergesvm.models.formats.native import load_model
+
+    return load_model(path)

@@ -1,4 +1,4 @@
-"""Predictions as a table, written as they come."""
+"""Write predictions to a table file, slice by slice."""
 
 from __future__ import annotations
 
@@ -19,13 +19,20 @@ from mergesvm.models.base import Model
 
 SUFFIXES = (".parquet", ".feather", ".arrow", ".csv")
 
-KINDS = {"text": pa.string(), "whole number": pa.int64(), "decimal": pa.float64(), "boolean": pa.bool_()}
+ARROW_TYPES = {"text": pa.string(), "whole number": pa.int64(), "decimal": pa.float64(), "boolean": pa.bool_()}
 
 
 class PredictionWriter:
-    """A table of the columns kept, the prediction and perhaps the probabilities, in the order of the rows.
+    """A table of the copied columns, the prediction and optionally the probabilities, in the order of the rows.
 
-    The file gets its name when all is written; without a file, CSV goes to the screen.
+    A file appears under its name when it is complete. Without a path, CSV is written to standard output.
+
+    Parameters
+    ----------
+    path : Path or None
+    model : Model
+    probabilities : bool
+        Whether to add a column for the probability of each class.
     """
 
     def __init__(self, path: Path | None, model: Model, probabilities: bool) -> None:
@@ -47,22 +54,22 @@ class PredictionWriter:
         self._stack.__exit__(*error)
 
     def write(self, predicted: NDArray[Any], probabilities: NDArray[np.float64] | None, part: Slice) -> None:
-        """Write the predictions of one slice."""
+        """Write the predictions of a slice."""
         table = self._table(predicted, probabilities, part.kept, part.table)
         if self._writer is None:
             self._open(table)
         self._writer.write_table(table)
 
     def _table(
-        self, predicted: NDArray[Any], probabilities: Any, kept: NDArray[np.bool_] | None, beside: Any
+        self, predicted: NDArray[Any], probabilities: Any, kept: NDArray[np.bool_] | None, copied: Any
     ) -> pa.Table:
-        columns = {} if beside is None else {name: beside.column(name) for name in beside.schema.names}
-        kind = KINDS[self.model.signature.labels or "text"]
+        columns = {} if copied is None else {name: copied.column(name) for name in copied.schema.names}
+        kind = ARROW_TYPES[self.model.signature.labels or "text"]
         columns["prediction"] = _placed(pa.array(predicted.tolist(), kind), kept)
         if self.probabilities:
-            shares = np.empty((0, len(self.model.labels))) if probabilities is None else probabilities
-            for label, share in zip(self.model.labels, shares.T, strict=True):
-                columns[f"probability {label}"] = _placed(pa.array(share), kept)
+            values = np.empty((0, len(self.model.labels))) if probabilities is None else probabilities
+            for label, of_class in zip(self.model.labels, values.T, strict=True):
+                columns[f"probability {label}"] = _placed(pa.array(of_class), kept)
         return pa.table(columns)
 
     def _open(self, table: pa.Table) -> None:
@@ -76,7 +83,7 @@ class PredictionWriter:
 
 
 def _placed(values: pa.Array, kept: NDArray[np.bool_] | None) -> pa.Array:
-    """Values at the rows that were kept, and nothing at the others."""
+    """Values at the rows that were kept, null at the others."""
     if kept is None:
         return values
     places = pa.array(np.cumsum(kept) - 1, mask=~kept)

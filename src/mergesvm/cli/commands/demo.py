@@ -1,42 +1,66 @@
-"""The demonstration: slices of real data at four nodes, merged, compared with batch training, and one forgotten."""
+"""``mergesvm demo``: learn in parallel, merge, forget and solve again, on real data."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import track
-from rich.table import Table
-from sklearn.datasets import load_digits
-from sklearn.metrics import balanced_accuracy_score
-from sklearn.model_selection import train_test_split
 
+from mergesvm.cli.command import command
+from mergesvm.cli.console import NO_MATPLOTLIB, Console, check_output
 from mergesvm.engines.threads import Threads
-from mergesvm.errors import ParameterError
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
 from mergesvm.knowledge.merging import merge
 from mergesvm.methods.proximal.solve import solve
-from mergesvm.report.charts.pictures import KINDS, save_picture
+from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
+from mergesvm.reports.figures.base import SUFFIXES
+from mergesvm.reports.figures.demo import save_demo_figure
 
-NODES = 4
-SLICES = 10
-RARE = (1, 8)
-"""Digits of which the nodes get to see only one row in six."""
+if TYPE_CHECKING:
+    from rich.table import Table
 
-STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-TERMS: dict[str, Any] = {"C": 1e-2, "class_weight": "balanced"}
+N_NODES = 4
+N_SLICES = 10
+RARE_DIGITS = (1, 8)
+"""Digits of which only one training row in six is kept."""
+
+CS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+OPTIONS: dict[str, Any] = {"C": 1e-2, "class_weight": "balanced"}
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Training and test rows, and the indices of the training rows of each node."""
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    X_test: NDArray[Any]
+    y_test: NDArray[Any]
+    nodes: list[NDArray[np.intp]]
+
+    def learn(self, rows: NDArray[np.intp], n_jobs: int | None = None) -> Knowledge:
+        """Learn from these training rows."""
+        knowledge: Knowledge = learn(self.X[rows], self.y[rows], n_jobs=n_jobs)
+        return knowledge
+
+    def accuracy(self, model: Any) -> float:
+        """The accuracy of a model on the test rows."""
+        return float((model.predict(self.X_test) == self.y_test).mean())
+
+    def difference(self, one: Any, other: Any) -> float:
+        """The largest difference between the scores of two models on the test rows."""
+        return float(np.abs(one.scores(self.X_test) - other.scores(self.X_test)).max())
 
 
 @dataclass
-class Story:
-    """What happened, for the tables and the picture."""
+class DemoResults:
+    """The numbers shown in the tables and the figure."""
 
     rows: list[int] = field(default_factory=list)
     merged: list[float] = field(default_factory=list)
@@ -45,122 +69,116 @@ class Story:
     grid: dict[str, list[float]] = field(default_factory=dict)
 
 
-def run_demo(console: Console, picture: Path, seed: int = 0) -> Story:
-    """Run the demonstration, print its tables and save its picture."""
-    if not picture.parent.is_dir():
-        raise ParameterError(f"There is no folder {str(picture.parent)!r} to save the picture in. Create it first.")
-    if picture.suffix not in KINDS:
-        raise ParameterError(f"A picture is one of {', '.join(KINDS)}, not {picture.name!r}. Choose another name.")
-    X, y, test, truth = _data(seed)
-    nodes = np.array_split(np.random.default_rng(seed).permutation(len(X)), NODES)
-    console.print(
-        f"\n[bold]Handwritten digits[/]: {len(X):,} rows x {X.shape[1]} pixels arrive at {NODES} nodes in {SLICES} "
-        f"slices;\n{len(test):,} rows are kept for the test. Digits {RARE[0]} and {RARE[1]} are rare.\n"
+@command("mergesvm demo --picture demo.png")
+def demo_command(
+    picture: Annotated[
+        Path, typer.Option(help="A .png, .svg or .pdf file for the plots; an existing file is overwritten.")
+    ] = Path("mergesvm-demo.png"),
+    seed: Annotated[int, typer.Option(help="Seed of the split into nodes and test rows.")] = 0,
+) -> None:
+    """Learn handwritten digits on four nodes, merge them and forget each in turn, exactly."""
+    run_demo(Console(), picture, seed)
+
+
+def run_demo(console: Console, picture: Path, seed: int = 0) -> DemoResults:
+    """Run the demonstration, print its tables and save its figure."""
+    check_output(picture, True, *SUFFIXES)
+    digits = _load_digits(seed)
+    console.text(
+        "",
+        f"Handwritten digits: {len(digits.X):,} rows x {digits.X.shape[1]} pixels arrive at {N_NODES} nodes in "
+        f"{N_SLICES} slices;",
+        f"{len(digits.X_test):,} rows are held out for testing. Digits {RARE_DIGITS[0]} and {RARE_DIGITS[1]} are rare.",
+        "",
     )
-    story = Story()
-    pieces = _arrive(console, story, nodes, X, y, test, truth)
-    _forget(console, pieces, nodes, X, y, test, truth)
-    _resolve(console, story, merge(pieces), test, truth)
-    saved = save_picture(picture, story.rows, story.merged, story.alone, story.difference, STRENGTHS, story.grid)
-    message = f"\nThe picture is in [bold]{escape(str(picture))}[/].\n" if saved else f"\nNo picture: {_NO_PLOTS}\n"
-    console.print(message, soft_wrap=True)
-    return story
-
-
-_NO_PLOTS = "matplotlib is not installed. Install it with: pip install 'mergesvm\\[plots]'"
+    results = DemoResults()
+    pieces = _learn_and_merge(console, results, digits)
+    _forget(console, pieces, digits)
+    _solve_again(console, results, merge(pieces), digits)
+    saved = save_demo_figure(picture, results.rows, results.merged, results.alone, results.difference, CS, results.grid)
+    console.text("", f"Plots saved to {picture}." if saved else NO_MATPLOTLIB, "")
+    return results
 
 
 def _table(title: str, *columns: str) -> Table:
+    from rich.table import Table
+
     table = Table(title=title)
     for column in columns:
         table.add_column(column, justify="left" if column in ("scheme", "weights") else "right")
     return table
 
 
-def _data(seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _load_digits(seed: int) -> Digits:
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
     X, y = load_digits(return_X_y=True)
-    X = np.sqrt(X)  # pixels are counts; their roots are of more even spread, and no longer whole numbers
-    X, test, y, truth = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=y)
-    kept = ~np.isin(y, RARE) | (np.arange(len(y)) % 6 == 0)
-    return X[kept], y[kept], test, truth
+    X = np.sqrt(X)  # pixels are counts: square roots have a more even variance, and are not whole numbers
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=y)
+    kept = ~np.isin(y, RARE_DIGITS) | (np.arange(len(y)) % 6 == 0)
+    nodes = np.array_split(np.random.default_rng(seed).permutation(int(kept.sum())), N_NODES)
+    return Digits(X[kept], y[kept], X_test, y_test, nodes)
 
 
-def _arrive(
-    console: Console,
-    story: Story,
-    nodes: list[NDArray[np.intp]],
-    X: NDArray[Any],
-    y: NDArray[Any],
-    test: NDArray[Any],
-    truth: NDArray[Any],
-) -> list[Knowledge]:
-    """Slices arrive; each node adds what it learns to what it knows, and the nodes are merged."""
-    columns = ("slice", "rows so far", "nodes alone, mean", "merged", "off batch training by")
+def _learn_and_merge(console: Console, results: DemoResults, digits: Digits) -> list[Knowledge]:
+    """Each node adds each slice to its knowledge; after each slice the nodes are merged."""
+    from rich.progress import track
+
+    columns = ("slice", "rows so far", "nodes alone, mean", "merged", "difference from batch training")
     table = _table("Learn in parallel, merge", *columns)
     pieces: list[Knowledge] = []
-    engine = Threads(NODES)
-    for number in track(range(1, SLICES + 1), "learning", console=console, transient=True):
-
-        def slice_of(node: NDArray[np.intp], number: int = number) -> NDArray[np.intp]:
-            return np.array_split(node, SLICES)[number - 1]
-
-        news = engine.map(lambda node: learn(X[slice_of(node)], y[slice_of(node)], n_jobs=1), nodes)
-        pieces = [old + new for old, new in zip(pieces, news, strict=True)] if pieces else news
-        merged = solve(merge(pieces), **TERMS)
-        seen = np.concatenate([np.concatenate(np.array_split(node, SLICES)[:number]) for node in nodes])
-        batch = solve(learn(X[seen], y[seen]), **TERMS)
-        story.rows.append(len(seen))
-        story.merged.append(float((merged.predict(test) == truth).mean()))
-        story.alone.append([float((solve(k, **TERMS).predict(test) == truth).mean()) for k in pieces])
-        story.difference.append(float(np.abs(merged.scores(test) - batch.scores(test)).max()))
+    engine = Threads(N_NODES)
+    slices = [np.array_split(node, N_SLICES) for node in digits.nodes]
+    for number in track(range(N_SLICES), "learning", console=console.out, transient=True):
+        new = engine.map(lambda rows: digits.learn(rows, n_jobs=1), [each[number] for each in slices])
+        pieces = [old + added for old, added in zip(pieces, new, strict=True)] if pieces else new
+        merged = solve(merge(pieces), **OPTIONS)
+        seen = np.concatenate([np.concatenate(each[: number + 1]) for each in slices])
+        results.rows.append(len(seen))
+        results.merged.append(digits.accuracy(merged))
+        results.alone.append([digits.accuracy(solve(piece, **OPTIONS)) for piece in pieces])
+        results.difference.append(digits.difference(merged, solve(digits.learn(seen), **OPTIONS)))
         table.add_row(
-            str(number),
+            str(number + 1),
             f"{len(seen):,}",
-            f"{np.mean(story.alone[-1]):.1%}",
-            f"{story.merged[-1]:.1%}",
-            f"{story.difference[-1]:.0e}",
+            f"{np.mean(results.alone[-1]):.1%}",
+            f"{results.merged[-1]:.1%}",
+            f"{results.difference[-1]:.0e}",
         )
-    console.print(table)
-    console.print("off by: the largest difference of any score of a test row")
+    console.out.print(table)
+    console.text("difference: the largest of any score of a test row")
     return pieces
 
 
-def _forget(
-    console: Console,
-    pieces: list[Knowledge],
-    nodes: list[NDArray[np.intp]],
-    X: NDArray[Any],
-    y: NDArray[Any],
-    test: NDArray[Any],
-    truth: NDArray[Any],
-) -> None:
-    """Each node in turn is taken back out of the whole, and compared with never having been there."""
+def _forget(console: Console, pieces: list[Knowledge], digits: Digits) -> None:
+    """Subtract each node in turn, and compare with learning from all others."""
     whole = merge(pieces)
-    table = _table("\nForget", "node forgotten", "rows", "accuracy without it", "off never having seen it by")
+    columns = ("node forgotten", "rows", "accuracy without it", "difference from never having seen it")
+    table = _table("\nForget", *columns)
     for number, piece in enumerate(pieces):
-        rest = solve(whole - piece, **TERMS)
-        others = np.concatenate([node for index, node in enumerate(nodes) if index != number])
-        never = solve(learn(X[others], y[others]), **TERMS)
-        difference = np.abs(rest.scores(test) - never.scores(test)).max()
-        accuracy = (rest.predict(test) == truth).mean()
+        rest = solve(whole - piece, **OPTIONS)
+        others = np.concatenate([node for index, node in enumerate(digits.nodes) if index != number])
+        difference = digits.difference(rest, solve(digits.learn(others), **OPTIONS))
+        accuracy = digits.accuracy(rest)
         table.add_row(str(number + 1), f"{int(piece.rows.sum()):,}", f"{accuracy:.1%}", f"{difference:.0e}")
-    console.print(table)
+    console.out.print(table)
 
 
-def _resolve(console: Console, story: Story, whole: Knowledge, test: NDArray[Any], truth: NDArray[Any]) -> None:
-    """Other values of C, other class weights and schemes, all from the same sums."""
-    strengths = [f"C={C:g}" for C in STRENGTHS]
-    table = _table("\nSolve again for other C, with no data", "scheme", "weights", *strengths)
+def _solve_again(console: Console, results: DemoResults, whole: Knowledge, digits: Digits) -> None:
+    """Solve the same knowledge for other C, class weights and multi-class schemes."""
+    from sklearn.metrics import balanced_accuracy_score
+
+    table = _table("\nSolve again for other C, without data", "scheme", "weights", *(f"C={C:g}" for C in CS))
     start = time.perf_counter()
-    for scheme, name in (("ovr", "one-vs-rest"), ("ovo", "one-vs-one")):
+    for scheme, name in MULTICLASS_SCHEMES.items():
         for weights in (None, "balanced"):
-            models = [solve(whole, C, weights, scheme) for C in STRENGTHS]
-            scores = [float(balanced_accuracy_score(truth, model.predict(test))) for model in models]
-            story.grid[f"{name}, {weights or 'no'} weights"] = scores
-            best = max(scores)
-            cells = [f"[bold]{score:.1%}[/]" if score == best else f"{score:.1%}" for score in scores]
+            models = [solve(whole, C, weights, scheme) for C in CS]
+            scores = [float(balanced_accuracy_score(digits.y_test, model.predict(digits.X_test))) for model in models]
+            results.grid[f"{name}, {weights or 'no'} weights"] = scores
+            cells = [f"[bold]{score:.1%}[/]" if score == max(scores) else f"{score:.1%}" for score in scores]
             table.add_row(name, weights or "none", *cells)
     elapsed = time.perf_counter() - start
-    console.print(table)
-    models_solved = len(story.grid) * len(STRENGTHS)
-    console.print(f"Balanced accuracy on the test rows; {models_solved} models solved and tested in {elapsed:.2f} s.")
+    console.out.print(table)
+    n_models = len(results.grid) * len(CS)
+    console.text(f"Balanced accuracy on the test rows; {n_models} models solved and tested in {elapsed:.2f} s.")

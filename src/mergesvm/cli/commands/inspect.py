@@ -1,4 +1,4 @@
-"""The command that shows what is in a file."""
+"""``mergesvm inspect``: show the contents of a file."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 from scipy import sparse
 
-from mergesvm.cli.commands.knowing import facts
-from mergesvm.cli.console import Console, printable, said
+from mergesvm.cli.command import Fields, command
+from mergesvm.cli.console import Console, numeric_table, short_number, table_cell
 from mergesvm.cli.open_files import open_any
-from mergesvm.cli.options import AsJson, Debug
+from mergesvm.cli.options import ConsoleOptions
 from mergesvm.data.readers.base import Layout
 from mergesvm.features.base import FeatureMap
 from mergesvm.files.container import read_format
@@ -24,32 +22,36 @@ from mergesvm.knowledge.provenance import Provenance
 from mergesvm.knowledge.signature import Signature
 from mergesvm.models.base import Model
 from mergesvm.models.kernel import KernelModel
+from mergesvm.reports.knowledge_facts import knowledge_facts
 
-MOST = 20
-"""Lists longer than this are cut, for people."""
+MAX_NAMES = 20
+MAX_TABLE_ROWS = 100
 
 
+@command("mergesvm inspect model.msvm")
 def inspect_command(
-    file: Annotated[Path, typer.Argument(help="A file of knowledge, a model, or a feature map.", metavar="FILE")],
-    as_json: AsJson = False,
-    debug: Debug = False,  # noqa: ARG001
+    file: Annotated[Path, typer.Argument(help="Knowledge, model or feature map file.", metavar="FILE")],
+    printing: Annotated[ConsoleOptions, Fields("as_json", "debug")],
 ) -> None:
-    """Show what is in a file: classes and their rows, features, terms, and where the rows came from."""
-    talk = Console(as_json=as_json)
+    """Show the contents of a knowledge, model or feature map file.
+
+    Lists classes and their rows, features, options, and where the rows came from.
+    """
+    console = printing.console()
     content = open_any(file)
     if isinstance(content, FeatureMap):
-        _print_lines(talk, file, _map(content))
-        talk.result(file=file, kind="features", format=read_format(file), **_map_facts(content))
+        _print_lines(console, file, _map(content))
+        console.result(file=file, kind="features", format=read_format(file), **_map_facts(content))
         return
     folds = content if isinstance(content, Folds) else None
     learned = content.total if isinstance(content, Folds) else content if isinstance(content, Knowledge) else None
-    _print_lines(talk, file, _model(content) if learned is None else _knowledge(learned, folds))
-    _print_classes(talk, content if learned is None else learned)
+    _print_lines(console, file, _model(content) if learned is None else _knowledge(learned, folds))
+    _print_classes(console, content if learned is None else learned)
     if folds is not None:
-        _print_folds(talk, folds)
+        _print_folds(console, folds)
     provenance = content.domain.provenance if learned is None else content.provenance
-    _print_provenance(talk, provenance)
-    talk.result(
+    _print_provenance(console, provenance)
+    console.result(
         file=file,
         kind="model" if learned is None else "knowledge" if folds is None else "folds",
         format=read_format(file),
@@ -58,26 +60,23 @@ def inspect_command(
         fingerprint=content.signature.features.fingerprint,
         categories=dict(content.signature.categories),
         provenance=[vars(origin) for origin in provenance],
-        **(_facts(content) if learned is None else facts(content)),
+        **(_model_facts(content) if learned is None else knowledge_facts(content)),
     )
 
 
-def _print_lines(talk: Console, file: Path, lines: dict[str, str]) -> None:
-    table = Table(title=shown(file), show_header=False, title_justify="left")
+def _print_lines(console: Console, file: Path, lines: dict[str, str]) -> None:
+    from rich.table import Table
+
+    table = Table(title=table_cell(file), show_header=False, title_justify="left")
     table.add_column(style="bold")
     for name, value in lines.items():
-        table.add_row(shown(name), shown(value))
-    talk.out.print(table)
-
-
-def shown(text: object) -> str:
-    """Text as a cell of a table, which is neither markup nor obeyed by the terminal."""
-    return escape(printable(text))
+        table.add_row(table_cell(name), table_cell(value))
+    console.out.print(table)
 
 
 def _knowledge(knowledge: Knowledge, folds: Folds | None) -> dict[str, str]:
     pieces = [knowledge] if folds is None else [*folds, *([] if folds.rest is None else [folds.rest])]
-    form = "one matrix a class" if knowledge.per_class else "pooled"
+    form = "one matrix per class" if knowledge.per_class else "pooled"
     return {
         "knowledge of": f"{int(knowledge.rows.sum()):,} rows in {len(knowledge.labels):,} classes",
         **_features(knowledge.signature),
@@ -89,70 +88,70 @@ def _knowledge(knowledge: Knowledge, folds: Folds | None) -> dict[str, str]:
 
 
 def _folding(folding: FoldAssignment) -> str:
-    column = "" if folding.column is None else f", the column {folding.column}"
+    column = "" if folding.column is None else f", column {folding.column}"
     rules = {
-        "rows": "by a hash of the values of each row",
-        "groups": f"by a hash of the group of each row{column}",
-        "given": "as they were given",
+        "rows": "by a hash of each row",
+        "groups": f"by a hash of the group{column}",
+        "given": "as given",
     }
     return f"{folding.count:,}, {rules[folding.by]}"
 
 
 def _model(model: Model) -> dict[str, str]:
-    terms, fitted = model.domain.terms, model.calibration_
+    options, fitted = model.domain.terms, model.calibration_
     return {
         "model": repr(model),
         **_features(model.signature),
-        **_terms(model),
-        "class weights": str(terms["class_weight"] or "none"),
+        **_solver_options(model),
+        "class weights": str(options["class_weight"] or "none"),
         "solver": model.solver_,
         "learned from": f"{int(model.domain.rows.sum()):,} rows",
-        "calibrated": "no" if fitted is None else f"{fitted.method}, on {counted(fitted.rows, 'row')} kept back",
+        "calibrated": "no" if fitted is None else f"{fitted.method}, on {counted(fitted.rows, 'row')} held out",
     }
 
 
-def _terms(model: Model) -> dict[str, str]:
-    terms = model.domain.terms
+def _solver_options(model: Model) -> dict[str, str]:
+    options = model.domain.terms
     if isinstance(model, KernelModel):
         return _kernel(model)
-    return _steps(terms) if "lambda_" in terms else _closed_form(terms)
+    return _pegasos(options) if "lambda_" in options else _closed_form(options)
 
 
 def _kernel(model: KernelModel) -> dict[str, str]:
-    kernel, terms, vectors = model.expansion.kernel, model.domain.terms, model.support_vectors_
+    kernel, options, vectors = model.expansion.kernel, model.domain.terms, model.support_vectors_
     numbers = {
-        "rbf": f", gamma {said(kernel.gamma)}",
-        "poly": f", gamma {said(kernel.gamma)}, degree {kernel.degree}, coef0 {said(kernel.coef0)}",
+        "rbf": f", gamma {short_number(kernel.gamma)}",
+        "poly": f", gamma {short_number(kernel.gamma)}, degree {kernel.degree}, coef0 {short_number(kernel.coef0)}",
     }
     form = "sparse, " if sparse.issparse(vectors) else ""
     return {
         "kernel": kernel.kind + numbers.get(kernel.kind, ""),
         "support vectors": f"{vectors.shape[0]:,} ({form}{vectors.dtype})",
-        "C": said(terms["C"]),
-        "beta": "none: the intercept costs nothing" if terms["beta"] is None else said(terms["beta"]),
-        "trained by": counted(terms["units"], "unit"),
+        "C": short_number(options["C"]),
+        "beta": "none: the intercept is not penalised" if options["beta"] is None else short_number(options["beta"]),
+        "trained by": counted(options["units"], "unit"),
         "precision": model.expansion.precision,
     }
 
 
-def _closed_form(terms: dict[str, Any]) -> dict[str, str]:
+def _closed_form(options: dict[str, Any]) -> dict[str, str]:
     return {
-        "C": said(terms["C"]),
-        "standardised": "yes" if terms["standardize"] else "no",
-        "intercept": "penalised" if terms["penalize_intercept"] else "free",
+        "C": short_number(options["C"]),
+        "standardized": "yes" if options["standardize"] else "no",
+        "intercept": "penalised" if options["penalize_intercept"] else "free",
     }
 
 
-def _steps(terms: dict[str, Any]) -> dict[str, str]:
+def _pegasos(options: dict[str, Any]) -> dict[str, str]:
     return {
-        "lambda": said(terms["lambda_"]),
-        "steps": f"{terms['n_iter']:,}, of {counted(terms['batch_size'], 'row')} each",
-        "averaged": f"over the last {terms['average']:.0%}" if terms["average"] else "no",
-        "intercept": "penalised" if terms["fit_intercept"] else "none",
+        "lambda": short_number(options["lambda_"]),
+        "steps": f"{options['n_iter']:,} of {counted(options['batch_size'], 'row')} each",
+        "averaged": f"over the last {options['average']:.0%}" if options["average"] else "no",
+        "intercept": "penalised" if options["fit_intercept"] else "none",
     }
 
 
-def _facts(model: Model) -> dict[str, Any]:
+def _model_facts(model: Model) -> dict[str, Any]:
     fitted = model.calibration_
     return {
         "rows": int(model.domain.rows.sum()),
@@ -206,49 +205,44 @@ def _map_facts(features: FeatureMap) -> dict[str, Any]:
 
 
 def _columns(what: str, layout: Layout) -> dict[str, str]:
-    names = "without names" if layout.names is None else _cut(list(layout.names))
+    names = "without names" if layout.names is None else _listed(list(layout.names))
     lines = {what: f"{layout.width:,}: {names}"}
     for column, values in layout.categories:
-        lines[f"category {column}"] = _cut([str(value) for value in values])
+        lines[f"category {column}"] = _listed([str(value) for value in values])
     return lines
 
 
-def _cut(names: list[str]) -> str:
-    more = f", and {len(names) - MOST:,} more" if len(names) > MOST else ""
-    return ", ".join(names[:MOST]) + more
+def _listed(names: list[str]) -> str:
+    more = f", and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
 
 
-def _print_classes(talk: Console, content: Any) -> None:
+def _print_classes(console: Console, content: Any) -> None:
     rows = content.rows if isinstance(content, Knowledge) else content.domain.rows
     weights = content.counts if isinstance(content, Knowledge) else rows
     support = content.n_support_.tolist() if isinstance(content, KernelModel) else None
-    table = Table("class", "rows", "weight", "share", *([] if support is None else ["support vectors"]))
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for code, label in enumerate(content.labels[:100]):
+    table = numeric_table("class", "rows", "weight", "fraction", *([] if support is None else ["support vectors"]))
+    for code, label in enumerate(content.labels[:MAX_TABLE_ROWS]):
         count, weight = int(rows[code]), float(weights[code])
         more = [] if support is None else [f"{support[code]:,}"]
-        table.add_row(shown(label), f"{count:,}", said(weight), f"{weight / weights.sum():.1%}", *more)
-    talk.out.print(table)
+        table.add_row(table_cell(label), f"{count:,}", short_number(weight), f"{weight / weights.sum():.1%}", *more)
+    console.out.print(table)
 
 
-def _print_folds(talk: Console, folds: Folds) -> None:
-    table = Table("fold", "rows", "share")
-    for column in table.columns:
-        column.justify = "right"
+def _print_folds(console: Console, folds: Folds) -> None:
+    table = numeric_table("fold", "rows", "fraction")
     rows, total = folds.rows.tolist(), int(folds.total.rows.sum())
     never = [] if folds.rest is None else [("never held out", int(folds.rest.rows.sum()))]
-    for name, count in [*((str(fold), count) for fold, count in enumerate(rows[:100])), *never]:
+    for name, count in [*((str(fold), count) for fold, count in enumerate(rows[:MAX_TABLE_ROWS])), *never]:
         table.add_row(name, f"{count:,}", f"{count / max(total, 1):.1%}")
-    talk.out.print(table)
+    console.out.print(table)
 
 
-def _print_provenance(talk: Console, provenance: Provenance) -> None:
+def _print_provenance(console: Console, provenance: Provenance) -> None:
     if provenance:
-        table = Table("source", "rows", "when")
-        table.columns[1].justify = "right"
-        for origin in provenance[:100]:
+        table = numeric_table("source", "rows", "when", texts=["when"])
+        for origin in provenance[:MAX_TABLE_ROWS]:
             table.add_row(
-                shown(origin.source), f"{'-' if origin.taken_back else ''}{origin.rows:,}", shown(origin.when)
+                table_cell(origin.source), f"{'-' if origin.taken_back else ''}{origin.rows:,}", table_cell(origin.when)
             )
-        talk.out.print(table)
+        console.out.print(table)

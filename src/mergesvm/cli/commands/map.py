@@ -1,4 +1,4 @@
-"""The command that freezes a feature map, for all nodes that are to learn with it."""
+"""``mergesvm map``: freeze a feature map, for all nodes that learn with it."""
 
 from __future__ import annotations
 
@@ -6,50 +6,47 @@ from typing import Annotated
 
 import typer
 
-from mergesvm.cli.console import Console, check_output, printable
-from mergesvm.cli.data_options import Reading, reads
-from mergesvm.cli.options import AsJson, Debug, Force, Output, Quiet
+from mergesvm.cli.command import command
+from mergesvm.cli.console import check_output
+from mergesvm.cli.data_options import DataOptions
+from mergesvm.cli.options import ConsoleOptions, Force, Output
 from mergesvm.errors import ParameterError
 from mergesvm.features.maps.identity import Identity
+from mergesvm.features.registry import random_map_classes
 from mergesvm.features.spec import as_map
 
 
-@reads()
-def plan_command(
-    reading: Reading,
+@command("mergesvm map day1.parquet --label y --features fourier:4000 -o fourier.features")
+def map_command(
+    data: DataOptions,
     output: Output,
     features: Annotated[
         str,
         typer.Option(
-            help="The map: hidden, fourier, nystroem, patches or pca, as fourier:4000 or hidden:1000,activation=tanh; "
-            "a chain as patches:64+nystroem:2000."
+            help=f"Feature map ({', '.join(random_map_classes())}) with its size and parameters, such as "
+            "fourier:4000 or hidden:1000,activation=tanh; chain maps with +, such as patches:64+nystroem:2000."
         ),
     ],
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn at random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 0,
     force: Force = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    debug: Debug = False,  # noqa: ARG001
+    *,
+    printing: ConsoleOptions,
 ) -> None:
-    """Freeze a feature map on a sample of rows, so that pieces learned with it on any node add."""
-    talk = Console(quiet, as_json)
+    """Freeze a feature map on a sample of rows, so that pieces learned with it can be merged."""
+    console = printing.console()
     check_output(output, force)
     mapping = as_map(features, seed=seed)
     if isinstance(mapping, Identity):
-        raise ParameterError("The identity needs no plan: learn without --features.")
-    source = reading.scan()
-    frozen = mapping.freeze(source)
+        raise ParameterError("The identity map has nothing to freeze. Learn without --features.")
+    frozen = mapping.freeze(data.scan())
     frozen.save(output)
-    matrix = 8 * frozen.width**2 / 1e6
-    talk.out.print(
-        printable(
-            f"{frozen}: {frozen.layout.width:,} columns become {frozen.width:,} features.\n"
-            f"Knowledge will take {matrix:,.1f} MB of memory for each class, or once for all in the pooled form.\n"
-            f"written to {output}"
-        ),
-        markup=False,
+    matrix_megabytes = 8 * frozen.width**2 / 1e6
+    console.text(
+        f"{frozen}: {frozen.layout.width:,} columns become {frozen.width:,} features.",
+        f"Knowledge will take {matrix_megabytes:,.1f} MB of memory per class, or in total with --pooled.",
     )
-    talk.result(
+    console.written(output)
+    console.result(
         output=output,
         features=repr(frozen),
         fingerprint=frozen.fingerprint,

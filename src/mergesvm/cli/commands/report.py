@@ -1,7 +1,9 @@
-"""The command that reports what knowledge tells, with no data."""
+"""``mergesvm report``: an HTML page computed from knowledge alone."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -9,80 +11,104 @@ from typing import Annotated
 
 import typer
 
-from mergesvm.cli.choose import ChoiceOptions
-from mergesvm.cli.console import Console, check_output, printable
-from mergesvm.cli.options import AsJson, Debug, Force, Output, Quiet
-from mergesvm.errors import ParameterError
-from mergesvm.files.atomic import write_atomically
-from mergesvm.knowledge.knowledge import counted
-from mergesvm.multiclass.class_weights import CLASS_WEIGHT_SCHEMES
-from mergesvm.report.answers import Answers, answer
-from mergesvm.report.as_json import answers_facts
-from mergesvm.report.cards.drift import drift_order
-from mergesvm.report.cards.path import weights_name
-from mergesvm.report.knowledge_page import answers_page
-from mergesvm.report.subject import open_subject
+from mergesvm.cli.command import Fields, command
+from mergesvm.cli.console import Console, check_output
+from mergesvm.cli.model_options import ModelOptions
+from mergesvm.cli.open_files import expand, have_folds, open_folds, open_pieces
+from mergesvm.cli.options import ConsoleOptions, Force, Output
+from mergesvm.errors import MissingFileError, ParameterError
+from mergesvm.knowledge.folds import Folds
+from mergesvm.knowledge.knowledge import Knowledge, counted
+from mergesvm.reports.answers import Answers
+from mergesvm.reports.as_json import answers_facts
+from mergesvm.reports.cards.drift import drift_order
+from mergesvm.reports.formatting import weights_name
+from mergesvm.reports.write import SUFFIXES, report
 
-MOST_NAMED = 5
-"""So many pieces are named on the screen."""
+KNOWLEDGE_SUFFIX = ".knowledge"
+"""The files to read from a folder."""
+
+MAX_PIECES_NAMED = 5
 
 
 @dataclass(frozen=True)
-class Done:
-    """How much of the work is done, as a scan tells it."""
+class Progress:
+    """The fraction of the work that is done, in the form a progress bar takes."""
 
     share: float
     rows: int = 0
 
 
+@command("mergesvm report 'day*.knowledge' -o answers.html")
 def report_command(
     knowledge: Annotated[
         list[str],
         typer.Argument(
-            help="Files of knowledge, with or without folds, folders of them, or globs in quotes. Several are pieces "
-            "to be compared.",
+            help="Knowledge files, with or without folds, folders of them, or quoted globs. Several files are pieces "
+            "to compare.",
             metavar="KNOWLEDGE...",
         ),
     ],
     output: Output,
-    C: Annotated[
-        str,
-        typer.Option("--C", "-C", help="A number; auto chooses by held-out loss, if folds or pieces can be held out."),
-    ] = "auto",
-    class_weight: Annotated[
-        str,
-        typer.Option(
-            help=f"none, {', '.join(CLASS_WEIGHT_SCHEMES)}, or class=weight,...; auto chooses none or balanced."
-        ),
-    ] = "none",
-    multiclass: Annotated[str, typer.Option(help="ovr (one-vs-rest) or ovo (one-vs-one).")] = "ovr",
-    standardize: Annotated[bool, typer.Option("--standardize", help="Bring all features to unit variance.")] = False,
-    free_intercept: Annotated[
-        bool, typer.Option("--free-intercept", help="Do not penalise the intercept, as scikit-learn does not.")
-    ] = False,
-    level: Annotated[float, typer.Option(help="At which a difference between pieces is called significant.")] = 0.01,
+    options: Annotated[ModelOptions, Fields(C="auto")],
+    level: Annotated[float, typer.Option(help="Significance level of the tests for drift between pieces.")] = 0.01,
     force: Force = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    debug: Debug = False,  # noqa: ARG001
+    *,
+    printing: ConsoleOptions,
 ) -> None:
-    """Write a page that tells from the sums alone: the best C, what to expect, which features and pieces matter."""
-    talk = Console(quiet, as_json)
-    check_output(output, force, ".html", ".htm")
-    if not 0 < level < 1:
-        raise ParameterError(f"--level has to be between 0 and 1, not {level:g}.")
-    wishes = ChoiceOptions(C, None, class_weight, multiclass, None)
-    fixed = {"standardize": standardize, "penalize_intercept": not free_intercept}
-    with talk.progress("reporting") as progress:
-        subject = open_subject(knowledge)
-        answers = answer(subject, wishes, fixed, level, lambda share: progress(Done(share)))
-    page = answers_page(
-        answers, f"{_title(knowledge, list(subject.pieces))}: answers without data", ", ".join(knowledge)
-    )
-    write_atomically(output, page.encode())
-    _print(talk, answers)
-    talk.out.print(printable(f"written to {output}"), markup=False)
-    talk.result(output=output, **answers_facts(answers))
+    """Write an HTML report computed from knowledge alone: best C, expected accuracy, drift and more."""
+    console = printing.console()
+    check_output(output, force, *SUFFIXES)
+    with console.progress("reporting") as progress:
+        pieces = _open_named(_files(knowledge))
+        labels = tuple(dict.fromkeys(label for piece in pieces.values() for label in piece.labels))
+        answers = report(
+            pieces,
+            output,
+            C=options.number_or_auto(),
+            class_weight=options.weights(labels),
+            multiclass=options.multiclass,
+            **options.fixed,
+            level=level,
+            title=f"{_title(knowledge, list(pieces))}: answers without data",
+            facts={"Knowledge": ", ".join(knowledge)},
+            progress=lambda fraction: progress(Progress(fraction)),
+        )
+    assert answers is not None
+    _print_answers(console, answers)
+    console.written(output)
+    console.result(output=output, **answers_facts(answers))
+
+
+def _files(names: list[str]) -> list[Path]:
+    """All files that names, folders and globs match."""
+    wanted: list[str] = []
+    for name in names:
+        if Path(name).is_dir():
+            inside = sorted(
+                str(path) for path in Path(name).iterdir() if path.suffix == KNOWLEDGE_SUFFIX and path.is_file()
+            )
+            if not inside:
+                raise MissingFileError(
+                    f"There is no *{KNOWLEDGE_SUFFIX} file in the folder {name}. Name the files, or a glob."
+                )
+            wanted += inside
+        else:
+            wanted.append(name)
+    paths = expand(wanted)
+    folders = [path for path in paths if path.is_dir()]
+    if folders:
+        raise ParameterError(f"The glob matches the folder {folders[0]}. Name the folder itself.")
+    return paths
+
+
+def _open_named(paths: list[Path]) -> Mapping[str, Knowledge | Folds]:
+    """The pieces by name: the file name without its extension, or the path if that is ambiguous."""
+    stems = [path.name.removesuffix(KNOWLEDGE_SUFFIX) for path in paths]
+    times = Counter(stems)
+    names = [stem if times[stem] == 1 else str(path) for stem, path in zip(stems, paths, strict=True)]
+    pieces: Sequence[Knowledge | Folds] = list(open_folds(paths)) if have_folds(paths) else list(open_pieces(paths))
+    return dict(zip(names, pieces, strict=True))
 
 
 def _title(given: list[str], names: list[str]) -> str:
@@ -93,23 +119,23 @@ def _title(given: list[str], names: list[str]) -> str:
     return f"{len(names)} pieces of {folder}"
 
 
-def _print(talk: Console, answers: Answers) -> None:
+def _print_answers(console: Console, answers: Answers) -> None:
     lines = [repr(answers.subject.total), *(f"Warning: {remark}" for remark in answers.remarks)]
-    estimates, terms = answers.estimates, answers.terms
+    estimates, options = answers.estimates, answers.options
     if estimates is not None:
-        where = f"held out: {answers.held_out}" if answers.held_out else "on the rows learned from: too good"
+        where = f"held out: {answers.held_out}" if answers.held_out else "on the rows learned from, so optimistic"
         means = estimates.means
-        lines.append(f"C={terms.C:g} ({answers.how}), class weights {weights_name(terms.class_weight)}")
+        lines.append(f"C={options.C:g} ({answers.how}), class weights {weights_name(options.class_weight)}")
         names = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "log_loss": "log-loss", "auc": "AUC"}
-        guessed = [f"{said} {means[name]:.4f}" for name, said in names.items() if isfinite(means[name])]
-        told = f"; {', '.join(guessed)}, estimated" if guessed else ""
-        lines.append(f"squared loss {means['loss']:.4f}, exact{told} ({where})")
+        known = [f"{name} {means[key]:.4f}" for key, name in names.items() if isfinite(means[key])]
+        estimated = f"; {', '.join(known)}, estimated" if known else ""
+        lines.append(f"squared loss {means['loss']:.4f}, exact{estimated} ({where})")
     if not isinstance(answers.influence, str):
-        worst = [row["piece"] for row in answers.influence.table()[:MOST_NAMED]]
-        lines.append(f"most suspicious pieces: {', '.join(worst)}")
+        first = [row["piece"] for row in answers.influence.table()[:MAX_PIECES_NAMED]]
+        lines.append(f"largest loss reduction without: {', '.join(first)}")
     if not isinstance(answers.drift, str):
         drifted = [answers.drift.names[at] for at in drift_order(answers.drift) if answers.drift.drifted[at]]
-        more = ", ..." if len(drifted) > MOST_NAMED else ""
-        named = f": {', '.join(drifted[:MOST_NAMED])}{more}" if drifted else ""
+        more = ", ..." if len(drifted) > MAX_PIECES_NAMED else ""
+        named = f": {', '.join(drifted[:MAX_PIECES_NAMED])}{more}" if drifted else ""
         lines.append(f"{counted(len(drifted), 'piece')} of {len(answers.drift.names)} drifted{named}")
-    talk.out.print(printable("\n".join(lines)), markup=False)
+    console.text(*lines)

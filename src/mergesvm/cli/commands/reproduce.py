@@ -17,7 +17,7 @@ from mergesvm.cli.options import AsJson, Debug, Quiet
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.models.pairwise import PairwiseModel
-from mergesvm.report.charts.pictures import KINDS
+from mergesvm.reports.figures.base import SUFFIXES
 from mergesvm.reproduce import cascade, democratic
 from mergesvm.reproduce.cascade_picture import save_cascade_picture
 from mergesvm.reproduce.cascade_times import core_count, find_mpiexec
@@ -57,7 +57,7 @@ def cascade_command(
     """Parallel incremental proximal SVM (Zhang and Zhu): class weights, speedup and efficiency of a cascade."""
     console, counts = Console(quiet, as_json), sorted({1, *_positive_integers(ranks, "--ranks")})
     frequents = sorted(set(_positive_integers(positives, "--positives")))
-    check_output(picture, True, *KINDS)
+    check_output(picture, True, *SUFFIXES)
     find_mpiexec()  # raises an error before the work if there is none
     X, y = ADULT.rows(data_folder(data))
     X = X.astype(np.float64)

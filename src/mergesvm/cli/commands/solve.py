@@ -1,4 +1,4 @@
-"""The command that solves knowledge into a model, on terms that are given or chosen."""
+"""``mergesvm solve``: knowledge in, a model out."""
 
 from __future__ import annotations
 
@@ -7,120 +7,94 @@ from typing import Annotated, Any
 
 import typer
 
-from mergesvm.cli.choose import ChoiceOptions, DataAgain, choose
-from mergesvm.cli.console import Console, check_output, printable
-from mergesvm.cli.data_options import KNOWN, reads
+from mergesvm.cli.choice import print_choice
+from mergesvm.cli.choose import SecondPassOptions, choose
+from mergesvm.cli.command import Fields, command
+from mergesvm.cli.console import NO_MATPLOTLIB, Console, check_output
+from mergesvm.cli.data_options import NEW_DATA_FIELDS
+from mergesvm.cli.model_options import ChoiceOptions
 from mergesvm.cli.open_files import expand, open_learned
-from mergesvm.cli.options import AsJson, Debug, Force, Output, Quiet, as_class_weight, as_number
+from mergesvm.cli.options import ConsoleOptions, Force, Output
 from mergesvm.errors import ParameterError
 from mergesvm.methods.proximal.solve import solve
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
-from mergesvm.multiclass.class_weights import CLASS_WEIGHT_SCHEMES
-from mergesvm.multiclass.votes import TIE_RULES
-from mergesvm.report.charts.choice_picture import save_choice_picture
-from mergesvm.report.charts.pictures import KINDS
-from mergesvm.report.choice import choice_facts, print_choice
+from mergesvm.reports.figures.base import SUFFIXES
+from mergesvm.reports.figures.choice import save_choice_figure
 
 
-@reads("label", *KNOWN, kind=DataAgain)
+@command(
+    "mergesvm solve rest.knowledge --C 10 --class-weight complement --multiclass ovo -o model.msvm",
+    "mergesvm solve folds.knowledge --C auto --class-weight auto -o chosen.msvm",
+    "mergesvm solve 'day*.knowledge' --C auto -o chosen.msvm",
+)
 def solve_command(
     knowledge: Annotated[
         list[str],
         typer.Argument(
-            help="A file of knowledge. Where terms are chosen, one with folds, or several pieces, each held out in "
-            "turn.",
+            help="Knowledge file. To choose options, one with folds, or several pieces to hold out in turn.",
             metavar="KNOWLEDGE...",
         ),
     ],
     output: Output,
-    C: Annotated[
-        str, typer.Option("--C", "-C", help="The larger, the closer to the data; auto chooses by cross-validation.")
-    ] = "1.0",
-    class_weight: Annotated[
-        str,
-        typer.Option(
-            help=f"none, {', '.join(CLASS_WEIGHT_SCHEMES)}, or class=weight,...; auto chooses none or balanced."
-        ),
-    ] = "none",
-    multiclass: Annotated[
-        str, typer.Option(help="ovr (one-vs-rest) or ovo (one-vs-one); auto chooses between them.")
-    ] = "ovr",
-    ties: Annotated[str, typer.Option(help=f"How ties of votes are broken: {', '.join(TIE_RULES)}.")] = "recount",
-    standardize: Annotated[bool, typer.Option("--standardize", help="Bring all features to unit variance.")] = False,
-    free_intercept: Annotated[
-        bool, typer.Option("--free-intercept", help="Do not penalise the intercept, as scikit-learn does not.")
-    ] = False,
-    Cs: Annotated[
-        str | None,
-        typer.Option("--Cs", help="Values for --C auto, as 0.01,1,100; by default 25 from 1e-6 to 1e6."),
-    ] = None,
-    scoring: Annotated[
-        str | None,
-        typer.Option(
-            help="What auto decides by: neg_squared_loss or neg_balanced_loss, exact with no data; accuracy, "
-            "balanced_accuracy, neg_log_loss or roc_auc, estimated with no data, measured with --data. By default the "
-            "loss, or the accuracy with --data or --multiclass auto; with class weights the balanced one, because by "
-            "the other, no weights would always be chosen."
-        ),
-    ] = None,
-    *,
-    reading: DataAgain,
+    options: ChoiceOptions,
+    data: Annotated[SecondPassOptions, Fields("label", "weight", *NEW_DATA_FIELDS)],
     picture: Annotated[
-        Path | None, typer.Option(help="A .png, .svg or .pdf file to write: the score at each C that was tried.")
+        Path | None, typer.Option(help="A .png, .svg or .pdf file for a plot of the score at each C tried.")
     ] = None,
-    onnx: Annotated[Path | None, typer.Option(help="Write the model as ONNX, too.")] = None,
+    onnx: Annotated[Path | None, typer.Option(help="File for the model in ONNX format.")] = None,
     force: Force = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    debug: Debug = False,  # noqa: ARG001
+    *,
+    printing: ConsoleOptions,
 ) -> None:
-    """Solve knowledge into a model; C, class weights and the multi-class scheme are chosen now, with no data."""
-    talk = Console(quiet, as_json)
+    """Solve knowledge into a model for any C, class weights and multi-class scheme, without data."""
+    console = printing.console()
     check_output(output, force)
     check_output(onnx, force, ".onnx")
-    check_output(picture, force, *KINDS)
+    check_output(picture, force, *SUFFIXES)
     paths = expand(knowledge)
-    fixed = {"standardize": standardize, "penalize_intercept": not free_intercept, "ties": ties}
-    wishes = ChoiceOptions(C, Cs, class_weight, multiclass, scoring)
-    answer: dict[str, Any] = {}
-    if wishes.auto:
-        choice = choose(paths, wishes, fixed, reading, talk)
-        model = choice.validation.solve()
-        print_choice(talk, choice)
-        drawn = picture is not None and save_choice_picture(picture, choice.validation)
-        if picture is not None and not drawn:
-            talk.out.print(
-                "No picture: matplotlib is not installed. Install it with: pip install 'mergesvm[plots]'", markup=False
-            )
-        picture = picture if drawn else None
-        answer = {"picture": picture, **choice_facts(choice)}
+    chosen: dict[str, Any] = {}
+    if options.auto:
+        model, chosen = _solve_best(paths, options, data, picture, console)
     else:
-        _check_unused({"--Cs": Cs, "--scoring": scoring, "--picture": picture, "--data": reading != DataAgain()})
-        model = _solved(paths, wishes, fixed)
+        second_pass = data != SecondPassOptions()
+        _check_unused({"--Cs": options.Cs, "--scoring": options.scoring, "--picture": picture, "--data": second_pass})
+        model = _solve_given(paths, options)
     model.save(output)
     if onnx is not None:
         model.to_onnx(onnx)
-    written = " and ".join(str(path) for path in (output, onnx, picture) if path is not None)
-    talk.out.print(printable(f"{model}\nwritten to {written}"), markup=False)
-    talk.result(output=output, model=repr(model), solver=model.solver_, onnx=onnx, **answer)
+    console.text(str(model))
+    console.written(output, onnx, chosen.get("picture"))
+    console.result(output=output, model=repr(model), solver=model.solver_, onnx=onnx, **chosen)
 
 
 def _check_unused(given: dict[str, Any]) -> None:
     for name, value in given.items():
         if value:
             raise ParameterError(
-                f"{name} is for choosing terms: add --C auto, --class-weight auto or --multiclass auto."
+                f"{name} applies only to choosing options: add --C auto, --class-weight auto or --multiclass auto."
             )
 
 
-def _solved(paths: list[Path], wishes: ChoiceOptions, fixed: dict[str, Any]) -> LinearModel | PairwiseModel:
-    """The model on terms that are given; of folds, that of all rows."""
+def _solve_best(
+    paths: list[Path], options: ChoiceOptions, data: SecondPassOptions, picture: Path | None, console: Console
+) -> tuple[LinearModel | PairwiseModel, dict[str, Any]]:
+    """The model with the best options, and how they were chosen."""
+    choice = choose(paths, options, data, console)
+    print_choice(console, choice)
+    if picture is not None and not save_choice_figure(picture, choice.validation):
+        console.text(NO_MATPLOTLIB)
+        picture = None
+    return choice.validation.solve(), {"picture": picture, **choice.facts()}
+
+
+def _solve_given(paths: list[Path], options: ChoiceOptions) -> LinearModel | PairwiseModel:
+    """The model with the options as given; for a file with folds, the model of all rows."""
     if len(paths) > 1:
         raise ParameterError(
-            f"{len(paths)} files are given, but one is solved. Add them first, mergesvm merge; or choose C by holding "
-            f"out each of them in turn, --C auto."
+            f"{len(paths)} files were given, but only one can be solved. Add them first with mergesvm merge, or choose "
+            f"C by holding out each in turn with --C auto."
         )
     learned = open_learned(paths[0])
-    weights = as_class_weight(wishes.class_weight, learned.labels)
-    return solve(learned, as_number(wishes.C, "--C, if not auto,"), weights, wishes.multiclass, **fixed)
+    C = options.number_or_auto()
+    return solve(learned, float(C), options.weights(learned.labels), options.multiclass, **options.fixed)

@@ -1,24 +1,22 @@
-"""The command that follows a stream: every row is predicted, and then learned."""
+"""``mergesvm stream``: predict each row of a stream, then learn it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console as RichConsole
-from rich.console import Group
-from rich.live import Live
-from rich.text import Text
 
-from mergesvm.cli.commands.knowing import facts, features_from, has_layout
-from mergesvm.cli.console import Console, check_output, printable
-from mergesvm.cli.data_options import Reading, reads
+from mergesvm.cli.command import Fields, command
+from mergesvm.cli.console import NO_MATPLOTLIB, Console, check_output, dropped_rows
+from mergesvm.cli.data_options import DataOptions
+from mergesvm.cli.feature_option import Features, chosen_map, knows_columns
 from mergesvm.cli.open_files import open_any
-from mergesvm.cli.options import AsJson, Debug, Force, Quiet, as_weights
+from mergesvm.cli.options import ConsoleOptions, Force
+from mergesvm.cli.parsing import as_stream_weights
 from mergesvm.data.scan import Scan
 from mergesvm.errors import ParameterError
 from mergesvm.knowledge.folds import Folds
@@ -27,65 +25,60 @@ from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.recursive.live import LiveModel
 from mergesvm.methods.recursive.options import RecursiveOptions
 from mergesvm.methods.recursive.prequential import Prequential
-from mergesvm.report.charts.pictures import KINDS, save_stream_picture
-from mergesvm.report.charts.terminal import plot_lines
+from mergesvm.reports.charts.terminal import plot_lines
+from mergesvm.reports.figures.base import SUFFIXES
+from mergesvm.reports.figures.stream import save_stream_figure
+from mergesvm.reports.knowledge_facts import knowledge_facts
 
-SLICE_ROWS = 4096
-"""Rows are read so many at a time, so that there is something to see."""
+BATCH_ROWS = 4096
+"""Rows to read at a time: few, so that the plot is updated often."""
 
 REFRESH_SECONDS = 0.25
 
 
-@reads(batch_rows=SLICE_ROWS)
+@command("mergesvm stream day1.parquet --label y --picture accuracy.png")
 def stream_command(
-    reading: Reading,
+    data: Annotated[DataOptions, Fields(batch_rows=BATCH_ROWS)],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the model of the end, as a model file.")
+        Path | None, typer.Option("--output", "-o", help="Model file to write at the end of the stream.")
     ] = None,
     knowledge: Annotated[
-        Path | None, typer.Option(help="Where to write the knowledge of all rows that count, which can be merged.")
+        Path | None, typer.Option(help="Knowledge file to write at the end of the stream, which can be merged.")
     ] = None,
-    picture: Annotated[
-        Path | None, typer.Option(help="Where to save a picture of the accuracy: .png, .svg or .pdf.")
-    ] = None,
+    picture: Annotated[Path | None, typer.Option(help="A .png, .svg or .pdf file for a plot of the accuracy.")] = None,
     begin: Annotated[
-        Path | None, typer.Option("--from", help="Knowledge to go on from, instead of beginning with nothing.")
+        Path | None, typer.Option("--from", help="Knowledge file to continue from (default: start empty).")
     ] = None,
-    C: Annotated[float, typer.Option("--C", "-C", help="The larger, the closer to the data.")] = 1.0,
+    C: Annotated[
+        float, typer.Option("--C", "-C", help="Weight of the errors against the penalty on coefficients.")
+    ] = 1.0,
     class_weight: Annotated[str, typer.Option(help="none, or class=weight,class=weight.")] = "none",
     forgetting: Annotated[
-        float, typer.Option(help="By what factor a row weighs less when the next one comes; 1 to forget nothing.")
+        float, typer.Option(help="Factor by which the weight of all rows shrinks with each new row; 1 forgets nothing.")
     ] = 1.0,
-    window: Annotated[int | None, typer.Option(min=1, help="Let only the last so many rows count.")] = None,
+    window: Annotated[int | None, typer.Option(min=1, help="Learn from only this many of the latest rows.")] = None,
     free_intercept: Annotated[
-        bool, typer.Option("--free-intercept", help="Do not penalise the intercept, as the paper does not.")
+        bool, typer.Option("--free-intercept", help="Do not penalise the intercept, like scikit-learn.")
     ] = False,
-    features: Annotated[
-        str | None, typer.Option(help="A feature map: by name, as fourier:200, or that of a file of plan.")
-    ] = None,
-    every: Annotated[int, typer.Option(min=1, help="Rows for one point of the plot, to begin with.")] = 500,
+    features: Features = None,
+    every: Annotated[int, typer.Option(min=1, help="Rows per point of the plot, at the start.")] = 500,
     force: Force = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-    debug: Debug = False,  # noqa: ARG001
+    *,
+    printing: ConsoleOptions,
 ) -> None:
-    """Follow a stream row by row: predict each, then learn it, and show how accuracy goes as it runs."""
-    talk = Console(quiet, as_json)
+    """Follow a stream row by row: predict each row, then learn it, and plot the accuracy."""
+    console = printing.console()
     check_output(output, force)
     check_output(knowledge, force)
-    check_output(picture, force, *KINDS)
+    check_output(picture, force, *SUFFIXES)
     if output is not None and knowledge is not None and output.resolve() == knowledge.resolve():
-        raise ParameterError(f"The model and the knowledge cannot both be written to {output}. Choose two names.")
-    earlier = None if begin is None else open_any(begin)
-    if isinstance(earlier, Folds):
-        earlier = earlier.total
-    if earlier is not None and not isinstance(earlier, Knowledge):
-        raise ParameterError(f"{begin} holds no knowledge. A stream goes on from what learn or merge has written.")
-    mapping = features_from(features, earlier)
+        raise ParameterError(f"--output and --knowledge are the same file, {output}. Choose two names.")
+    earlier = None if begin is None else _open_knowledge(begin)
+    mapping = chosen_map(features, earlier)
     if earlier is not None and mapping != earlier.features:
-        raise ParameterError(f"{begin} was learned with features {earlier.features}. Leave --features out.")
-    source = reading.scan(like=earlier or (mapping if has_layout(mapping) else None))
-    weights = as_weights(class_weight, None if earlier is None else earlier.signature.labels, source)
+        raise ParameterError(f"{begin} was learned with features {earlier.features}. Omit --features.")
+    source = data.scan(like=earlier or (mapping if knows_columns(mapping) else None))
+    weights = as_stream_weights(class_weight, None if earlier is None else earlier.signature.labels, source)
     options = RecursiveOptions(C, weights, not free_intercept, forgetting, window)
     if earlier is not None:
         live = LiveModel.of(earlier, options)
@@ -93,74 +86,88 @@ def stream_command(
         layout = source.layout
         live = LiveModel(Signature(mapping.freeze(source), layout.width, layout.names, layout.categories), options)
     test = Prequential(live, every)
-    with _shown(talk, source, test) as show:
+    with _live_plot(console, source, test) as show:
         for batch in live.batches(source):
             test.update(batch)
             show()
-    if output is not None:
-        live.model().save(output)
-    if knowledge is not None:
-        live.knowledge().save(knowledge)
-    drawn = picture is not None and save_stream_picture(picture, test.points, test.accuracy)
-    unused = sorted(str(label) for label in weights or {} if label not in live.labels)
+    _finish(console, source, test, weights or {}, {"output": output, "knowledge": knowledge, "picture": picture})
+
+
+def _open_knowledge(path: Path) -> Knowledge:
+    content = open_any(path)
+    if isinstance(content, Folds):
+        content = content.total
+    if not isinstance(content, Knowledge):
+        raise ParameterError(f"{path} does not contain knowledge. Give --from a file written by learn or merge.")
+    return content
+
+
+def _finish(
+    console: Console, source: Scan, test: Prequential, weights: dict[Any, float], paths: dict[str, Path | None]
+) -> None:
+    """Write the files and print the results."""
+    live = test.live
+    if paths["output"] is not None:
+        live.model().save(paths["output"])
+    if paths["knowledge"] is not None:
+        live.knowledge().save(paths["knowledge"])
+    unused = sorted(str(label) for label in weights if label not in live.labels)
     if unused:
-        talk.out.print(printable(f"No row was of class {', '.join(unused)}, to which --class-weight gave a weight."))
-    _tell(talk, source, test, [path for path in (output, knowledge, picture if drawn else None) if path is not None])
-    if picture is not None and not drawn:
-        talk.out.print(
-            "No picture: matplotlib is not installed. Install it with: pip install 'mergesvm[plots]'", markup=False
-        )
-    talk.result(
+        console.text(f"No row was of class {', '.join(unused)}, which --class-weight names.")
+    if paths["picture"] is not None and not save_stream_figure(paths["picture"], test.points, test.accuracy):
+        console.text(NO_MATPLOTLIB)
+        paths["picture"] = None
+    _print_accuracy(console, source, test)
+    console.written(*paths.values())
+    console.result(
         accuracy=test.accuracy,
         frequent=test.baseline_accuracy,
         points=test.points,
         drift=max((check.drift for check in live.checks), default=0.0),
         dropped=source.dropped,
-        output=output,
-        knowledge=knowledge,
-        picture=picture if drawn else None,
-        **{**facts(live.knowledge()), "rows": test.rows},
+        **paths,
+        **{**knowledge_facts(live.knowledge()), "rows": test.rows},
     )
 
 
 @contextmanager
-def _shown(talk: Console, source: Scan, test: Prequential) -> Iterator[Any]:
-    """A function to be called after each slice, which draws the plot anew, where someone is looking."""
-    console, began = RichConsole(stderr=True), time.perf_counter()
-    if talk.silent or not console.is_terminal:
+def _live_plot(console: Console, source: Scan, test: Prequential) -> Iterator[Callable[[], None]]:
+    """A function to call after each batch, which redraws the plot if standard error is a terminal."""
+    from rich.console import Console as RichConsole
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+    terminal, start = RichConsole(stderr=True), time.perf_counter()
+    if console.silent or not terminal.is_terminal:
         yield lambda: None
         return
-    last = began
+    last = start
 
     def show() -> None:
         nonlocal last
-        moment = time.perf_counter()
-        if moment - last > REFRESH_SECONDS:
-            last = moment
-            speed = f"{source.share:.0%} read, {test.rows:,} rows, {test.rows / (moment - began):,.0f} rows/s"
-            plot = plot_lines([point[1] for point in test.points], max(16, console.width - 12))
+        now = time.perf_counter()
+        if now - last > REFRESH_SECONDS:
+            last = now
+            speed = f"{source.share:.0%} read, {test.rows:,} rows, {test.rows / (now - start):,.0f} rows/s"
+            plot = plot_lines([point[1] for point in test.points], max(16, terminal.width - 12))
             live.update(Group(*(Text(line) for line in (*plot, f"{speed}; {_accuracies(test)}"))), refresh=True)
 
-    with Live(console=console, auto_refresh=False, transient=True) as live:
-        live.update(Text("getting ready; on a new machine that compiles for some seconds, once"), refresh=True)
+    with Live(console=terminal, auto_refresh=False, transient=True) as live:
+        live.update(Text("starting; the first run on a machine compiles for a few seconds"), refresh=True)
         yield show
 
 
 def _accuracies(test: Prequential) -> str:
-    shares = (100 * share for share in (test.accuracy, test.recent_accuracy, test.baseline_accuracy))
-    return "accuracy {:.2f} %, lately {:.2f} %, most frequent class {:.2f} %".format(*shares)
+    percentages = (100 * value for value in (test.accuracy, test.recent_accuracy, test.baseline_accuracy))
+    return "accuracy {:.2f} %, recent {:.2f} %, most frequent class {:.2f} %".format(*percentages)
 
 
-def _tell(talk: Console, source: Scan, test: Prequential, written: list[Path]) -> None:
-    plot = plot_lines([point[1] for point in test.points], max(16, min(72, talk.out.width - 12)))
+def _print_accuracy(console: Console, source: Scan, test: Prequential) -> None:
+    plot = plot_lines([point[1] for point in test.points], max(16, min(72, console.out.width - 12)))
     checks = test.live.checks
     drift = max((check.drift for check in checks), default=0.0)
     times = "once" if len(checks) == 1 else f"{len(checks)} times"
-    checked = f" The coefficients were checked {times}, and off by {drift:.0e} at most." if checks else ""
-    dropped = f", {source.dropped:,} rows with missing values left out" if source.dropped else ""
-    lines = [
-        *plot,
-        f"{test.rows:,} rows, each predicted before it was learned: {_accuracies(test)}{dropped}." + checked,
-        *(f"written to {path}" for path in written),
-    ]
-    talk.out.print(printable("\n".join(lines)), markup=False)
+    checked = f" Coefficients were checked {times}; largest error {drift:.0e}." if checks else ""
+    rows = f"{test.rows:,} rows, each predicted before it was learned"
+    console.text(*plot, f"{rows}: {_accuracies(test)}{dropped_rows(source.dropped)}.{checked}")

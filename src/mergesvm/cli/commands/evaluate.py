@@ -1,0 +1,57 @@
+"""``mergesvm evaluate``: compare the predictions of a model with true labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from mergesvm.analysis.evaluation import Evaluation
+from mergesvm.cli.command import command
+from mergesvm.cli.console import Console, check_output, numeric_table, short_number, table_cell
+from mergesvm.cli.data_options import LABELLED_DATA, DataOptions
+from mergesvm.cli.options import ConsoleOptions, Force, Model
+from mergesvm.models.formats.native import load_model
+from mergesvm.reports.evaluation import evaluate
+from mergesvm.reports.write import SUFFIXES
+
+
+@command("mergesvm evaluate model.msvm test.parquet --label y --report report.html")
+def evaluate_command(
+    model: Model,
+    data: Annotated[DataOptions, LABELLED_DATA],
+    report: Annotated[Path | None, typer.Option(help="HTML page with all curves to write, or a .json file.")] = None,
+    force: Force = False,
+    *,
+    printing: ConsoleOptions,
+) -> None:
+    """Compare predictions with true labels: accuracy, precision, recall and more."""
+    console = printing.console()
+    check_output(report, force, *SUFFIXES)
+    solved = load_model(model)
+    source = data.scan(like=solved)
+    with console.progress("evaluating") as progress:
+        evaluation = evaluate(solved, source, progress=progress)
+    _print_scores(console, evaluation)
+    if report is not None:
+        facts = {"File": str(model), "Data": ", ".join(data.files), "Dropped rows": f"{source.dropped:,}"}
+        evaluation.report(report, title=f"{model.name} on {Path(data.files[0]).name}", facts=facts)
+    console.written(report)
+    console.result(report=report, dropped=source.dropped, **evaluation.summary())
+
+
+def _print_scores(console: Console, evaluation: Evaluation) -> None:
+    console.text(
+        f"accuracy {evaluation.accuracy:.4f}, balanced accuracy {evaluation.balanced_accuracy:.4f}, "
+        f"{evaluation.rows:,} rows"
+    )
+    table = numeric_table("class", "precision", "recall", "F1", "rows")
+    lines = zip(
+        evaluation.labels, evaluation.precision, evaluation.recall, evaluation.f1, evaluation.support, strict=True
+    )
+    for label, *scores, support in lines:
+        cells = ("-" if np.isnan(score) else f"{score:.4f}" for score in scores)
+        table.add_row(table_cell(label), *cells, short_number(support))
+    console.out.print(table)

@@ -1,0 +1,114 @@
+"""``mergesvm learn``: files in, a knowledge file out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mergesvm.cli.command import command
+from mergesvm.cli.console import check_output, dropped_rows
+from mergesvm.cli.data_options import DataOptions
+from mergesvm.cli.engine_option import EngineOptions
+from mergesvm.cli.feature_option import Features, chosen_map, knows_columns
+from mergesvm.cli.open_files import open_any
+from mergesvm.cli.options import ConsoleOptions, Force, Output
+from mergesvm.data.scan import Scan
+from mergesvm.errors import ParameterError
+from mergesvm.features.base import FeatureMap
+from mergesvm.knowledge.learning.learn import learn
+from mergesvm.reports.knowledge_facts import knowledge_facts
+
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print the engine and the bytes it sent.")]
+
+
+@command(
+    "mergesvm learn day1.parquet --label y -o day1.knowledge",
+    "mergesvm learn day1.parquet --label y --folds 5 -o folds.knowledge",
+)
+def learn_command(
+    data: DataOptions,
+    output: Output,
+    features: Features = None,
+    like: Annotated[
+        Path | None, typer.Option(help="Knowledge or model file whose columns and features to use, so that pieces add.")
+    ] = None,
+    pooled: Annotated[
+        bool, typer.Option("--pooled", help="Keep one Gram matrix for all classes instead of one per class.")
+    ] = False,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="Precision of products: float64, or float32, which is faster (default: that of the map)."),
+    ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            help="Keep the knowledge of each of this many folds, so that solve can choose C without data. Memory grows "
+            "with the number of folds."
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Column that assigns rows to folds: rows with equal values share a fold. Not a feature."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Threads (default: one per core; one per worker on other engines).")
+    ] = None,
+    *,
+    engine: EngineOptions,
+    force: Force = False,
+    verbose: Verbose = False,
+    printing: ConsoleOptions,
+) -> None:
+    """Learn from files of any size in one pass and write a small knowledge file."""
+    if pooled and folds is not None:
+        raise ParameterError("--folds needs one Gram matrix per class, which --pooled does not keep. Omit one of them.")
+    with engine.start() as place:
+        console = printing.console(silent=not place.is_root)
+        place.once(lambda: check_output(output, force))
+        mapping, source = place.together(lambda: _open(data, features, like, groups))
+        frozen_here = not mapping.frozen
+        if frozen_here:
+            unfrozen = mapping
+            mapping = place.once(lambda: unfrozen.freeze(source))
+            console.text(
+                f"{mapping!r} was frozen on the first rows of these files. Pieces can only be merged if they use the "
+                f"same map: write it once with mergesvm map."
+            )
+        with console.progress("learning") as progress:
+            knowledge: Any = learn(
+                source,
+                features=mapping,
+                per_class=not pooled,
+                precision=precision,
+                folds=folds,
+                groups=groups,
+                engine=place,
+                n_jobs=jobs,
+                progress=progress,
+            )
+        place.once(lambda: knowledge.save(output))
+        if verbose:
+            console.text(f"{place!r}, sent: {place.traffic}")
+        console.text(f"{knowledge}{dropped_rows(source.dropped)}")
+        console.written(output)
+        console.result(
+            output=output,
+            dropped=source.dropped,
+            map=repr(mapping),
+            fingerprint=mapping.fingerprint,
+            frozen_here=frozen_here,
+            engine=repr(place),
+            traffic=asdict(place.traffic),
+            **knowledge_facts(knowledge),
+        )
+
+
+def _open(data: DataOptions, features: str | None, like: Path | None, groups: str | None) -> tuple[FeatureMap, Scan]:
+    """The feature map and the data, with the columns of an earlier file or of the map if they are known."""
+    earlier = None if like is None else open_any(like)
+    mapping = chosen_map(features, earlier)
+    known = earlier if earlier is not None else mapping if knows_columns(mapping) else None
+    return mapping, data.scan(like=known, keep=() if groups is None else (groups,))

@@ -1,0 +1,60 @@
+"""The root command group, which imports a command's module only when that command runs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+COMMANDS = {
+    "demo": "Learn handwritten digits on four nodes, merge them and forget each in turn, exactly.",
+    "map": "Freeze a feature map on a sample of rows, so that pieces learned with it can be merged.",
+    "learn": "Learn from files of any size in one pass and write a small knowledge file.",
+    "merge": "Merge knowledge files into the knowledge of all their rows together.",
+    "subtract": "Subtract knowledge files, as if their rows had never been learned.",
+    "solve": "Solve knowledge into a model for any C, class weights and multi-class scheme, without data.",
+    "report": "Write an HTML report computed from knowledge alone: best C, expected accuracy, drift and more.",
+    "stream": "Follow a stream row by row: predict each row, then learn it, and plot the accuracy.",
+    "calibrate": "Calibrate the probabilities of a model on held-out rows; its predictions do not change.",
+    "predict": "Predict the class of each row.",
+    "evaluate": "Compare predictions with true labels: accuracy, precision, recall and more.",
+    "inspect": "Show the contents of a knowledge, model or feature map file.",
+    "reproduce": "Reproduce the tables and figures of the papers.",
+}
+"""Each command with its one-line help: the first line of the docstring of ``NAME_command`` in ``commands/NAME.py``.
+
+It is repeated here so that ``mergesvm --help`` imports none of these modules.
+"""
+
+
+class LazyGroup(TyperGroup):
+    """A group that lists its commands by name and help, and loads a command when it is invoked or completed."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: TyperCommand(name, help=text) for name, text in COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the arguments name, and import it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and load_command(str(name)), rest
+
+
+def load_command(name: str) -> Any:
+    """Import the command of this name.
+
+    >>> load_command("merge").name
+    'merge'
+    """
+    command = getattr(import_module(f"mergesvm.cli.commands.{name}"), f"{name}_command")
+    if isinstance(command, typer.Typer):
+        app = command
+    else:
+        app = typer.Typer(add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+        epilog = "\n\n".join(f"Example: `{example}`" for example in command.examples)
+        app.command(name, epilog=epilog)(command)
+    loaded = typer.main.get_command(app)
+    loaded.name = name
+    return loaded

@@ -1,0 +1,1 @@
+"""The cards of a knowledge report, one file per subject."""

@@ -1,0 +1,1 @@
+"""Plots drawn with matplotlib, for the files that commands save."""

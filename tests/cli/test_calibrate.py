@@ -1,0 +1,107 @@
+"""Calibrating on the command line: files in, a calibrated model and honest numbers out."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import brier_score_loss, log_loss
+
+import mergesvm as ms
+from cli.commandline import error, ok
+
+
+def frame(rows, seed, classes=("no", "yes")):
+    generator = np.random.default_rng(seed)
+    X = generator.exponential(size=(rows, 3))
+    cuts = np.linspace(1, 4, len(classes) + 1)[1:-1]
+    y = np.array(classes)[np.digitize(X @ [1.0, 1.0, 0.5] + generator.normal(size=rows), cuts)]
+    return pd.DataFrame(X, columns=list("abc")).assign(w=generator.integers(0, 3, rows), y=y)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("calibrating")
+    train, held = frame(600, 1), frame(1500, 2)
+    held.to_parquet(folder / "heldout.parquet")
+    held[:300].to_csv(folder / "few.csv", index=False)
+    ms.solve(ms.learn(train[["a", "b", "c"]], train["y"])).save(folder / "model.msvm")
+    return folder, held
+
+
+@pytest.mark.parametrize("method", ["isotonic", "platt"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_model_written_is_the_one_that_python_calibrates_and_the_scores_are_scikit_learns(
+    method, weighted, made, tmp_path
+):
+    folder, held = made
+    weights = held["w"] if weighted else None
+    output = tmp_path / "calibrated.msvm"
+    options = ["--label", "y", "--method", method, "--batch-rows", "400", "-o", output, "--json"]
+    options += ["--weight", "w"] if weighted else []
+    files = folder / "model.msvm", folder / "heldout.parquet"
+    told = json.loads(ok("calibrate", *files, *options, cwd=tmp_path))
+    model, X, y = ms.load_model(folder / "model.msvm"), held[["a", "b", "c"]], held["y"]
+    expected, found = model.calibrated(X, y, weights, method), ms.load_model(output)
+    np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-12)
+    np.testing.assert_array_equal(found.predict(X), model.predict(X))
+    counted = int((held["w"] > 0).sum()) if weighted else 1500
+    assert (told["rows"], told["method"], told["few_rows"], told["dropped"]) == (
+        counted,
+        method,
+        method == "isotonic" and counted < 1000,
+        0,
+    )
+    for name, one in (("before", model), ("after", expected)):
+        shares = one.predict_proba(X)
+        assert told[name]["brier"] == pytest.approx(
+            brier_score_loss(y, shares[:, 1], pos_label="yes", sample_weight=weights), rel=1e-9
+        )
+        assert told[name]["log_loss"] == pytest.approx(log_loss(y, shares, sample_weight=weights), rel=1e-9)
+    assert told["after"]["log_loss"] < told["before"]["log_loss"]
+
+
+def test_it_says_that_the_rows_are_the_same_and_when_they_are_few(made, tmp_path):
+    folder, _ = made
+    files = [folder / "model.msvm", folder / "few.csv", "--label", "y", "--weight", "w", "--force"]
+    said = ok("calibrate", *files, "-o", tmp_path / "m.msvm", cwd=tmp_path)
+    assert "on the calibration rows" in said
+    assert "was calibrated on these rows" in said
+    assert "isotonic regression overfits on fewer than" in said
+    said = ok("calibrate", *files, "--method", "platt", "-o", tmp_path / "m.msvm", cwd=tmp_path)
+    assert "overfits" not in said
+    assert ok("calibrate", *files, "-q", "-o", tmp_path / "m.msvm", cwd=tmp_path) == ""
+
+
+def test_inspect_says_whether_a_model_is_calibrated(made, tmp_path):
+    folder, held = made
+    ms.load_model(folder / "model.msvm").calibrated(held[["a", "b", "c"]], held["y"]).save(tmp_path / "m.msvm")
+    assert "isotonic, on 1,500 rows held out" in ok("inspect", "m.msvm", cwd=tmp_path)
+    assert json.loads(ok("inspect", "m.msvm", "--json", cwd=tmp_path))["calibration"] == {
+        "method": "isotonic",
+        "rows": 1500,
+    }
+    assert json.loads(ok("inspect", folder / "model.msvm", "--json", cwd=tmp_path))["calibration"] is None
+
+
+def test_what_is_wrong_is_said_and_nothing_is_written(made, tmp_path):
+    folder, held = made
+    model, few = folder / "model.msvm", folder / "few.csv"
+    held.assign(y="maybe").to_csv(tmp_path / "strange.csv", index=False)
+    held[held["y"] == "no"].to_csv(tmp_path / "one.csv", index=False)
+    output = ["--weight", "w", "-o", "out.msvm"]
+    for arguments, said in (
+        ([few, "--label", "y", "--method", "beta"], "method has to be one of 'isotonic', 'platt', not 'beta'"),
+        ([few], "Say with label= where they are"),
+        (["strange.csv", "--label", "y"], "rows of class 'maybe', which the model does not know"),
+        (["one.csv", "--label", "y"], "no row of class 'yes' to calibrate on"),
+    ):
+        # One line, however it was broken.
+        found = " ".join(error("calibrate", model, *arguments, *output, cwd=tmp_path).split())
+        assert said in found
+        assert not (tmp_path / "out.msvm").exists()
+    (tmp_path / "out.msvm").write_text("mine")
+    assert "--force" in error("calibrate", model, few, "--label", "y", *output, cwd=tmp_path)
+    assert (tmp_path / "out.msvm").read_text() == "mine"

@@ -1,0 +1,119 @@
+"""Maps on the command line: planned once, learned with everywhere."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mergesvm as ms
+from cli.commandline import ok, run
+
+
+@pytest.fixture
+def days(tmp_path):
+    rng = np.random.default_rng(1)
+    for day in (1, 2):
+        X = rng.normal(size=(400, 3))
+        frame = pd.DataFrame(X, columns=["a", "b", "c"])
+        frame["colour"] = rng.choice(["red", "green", "blue"] if day == 1 else ["red", "green"], 400)
+        frame["y"] = np.where(X[:, 0] ** 2 + X[:, 1] ** 2 > 1.5, "out", "in")
+        frame.to_csv(tmp_path / f"day{day}.csv", index=False)
+    return tmp_path
+
+
+def test_nodes_that_share_a_plan_give_the_model_of_all_rows(days):
+    said = ok("map", "day1.csv", "--label", "y", "--category", "auto", "--features", "fourier:80,precision=float64",
+              "-o", "plan.features", cwd=days)  # fmt: skip
+    assert "6 columns become 80 features" in said
+    for day in (1, 2):
+        ok("learn", f"day{day}.csv", "--label", "y", "--features", "plan.features", "-o", f"{day}.knowledge", cwd=days)
+    ok("merge", "1.knowledge", "2.knowledge", "-o", "all.knowledge", cwd=days)
+    ok("solve", "all.knowledge", "-o", "model.msvm", cwd=days)
+    ok("predict", "model.msvm", "day2.csv", "-o", "predicted.csv", cwd=days)
+    plan = ms.features.load(days / "plan.features")
+    assert dict(plan.layout.categories) == {"colour": ("blue", "green", "red")}
+    whole = ms.learn(ms.scan(days / "day*.csv", label="y", like=plan), features=plan)
+    model = ms.solve(whole)
+    rows = next(iter(ms.scan(days / "day2.csv", like=plan))).rows
+    np.testing.assert_allclose(ms.load_model(days / "model.msvm").scores(rows), model.scores(rows), atol=1e-9)
+    predicted = pd.read_csv(days / "predicted.csv").iloc[:, 0]
+    assert (predicted.to_numpy() == model.predict(rows)).all()
+    assert (predicted == pd.read_csv(days / "day2.csv")["y"]).mean() > 0.9
+
+
+def test_a_map_by_name_is_frozen_here_and_it_is_said(days):
+    options = ("--label", "y", "--columns", "a,b")
+    said = ok("learn", "day1.csv", *options, "--features", "fourier:50,detail=0.5", "-o", "1.knowledge", cwd=days)
+    assert "was frozen on the first rows of these files" in said
+    done = ok("learn", "day2.csv", *options, "--features", "1.knowledge", "-o", "2.knowledge", "--json", cwd=days)
+    assert json.loads(done)["frozen_here"] is False
+    ok("learn", "day2.csv", "--label", "y", "--like", "1.knowledge", "-o", "3.knowledge", cwd=days)
+    ok("merge", "1.knowledge", "2.knowledge", "3.knowledge", "-o", "all.knowledge", cwd=days)
+    ok("learn", "day2.csv", *options, "--features", "fourier:50,detail=0.5", "-o", "other.knowledge", cwd=days)
+    done = run("merge", "1.knowledge", "other.knowledge", "-o", "no.knowledge", cwd=days)
+    assert done.returncode == 2
+    assert done.stderr.count("Fourier(50, detail=0.5) [") == 2
+    assert not (days / "no.knowledge").exists()
+
+
+def test_inspect_shows_a_plan(days):
+    ok("map", "day1.csv", "--label", "y", "--columns", "a,b", "--features", "hidden:30", "--seed", "4",
+       "-o", "p.features", cwd=days)  # fmt: skip
+    said = ok("inspect", "p.features", cwd=days)
+    plan = ms.features.load(days / "p.features")
+    assert "HiddenLayer(30, seed=4)" in said
+    assert plan.fingerprint[:32] in said
+    found = json.loads(ok("inspect", "p.features", "--json", cwd=days))
+    assert found["fingerprint"] == plan.fingerprint
+    assert found["names"] == ["a", "b"]
+    ok("learn", "day1.csv", "--label", "y", "--features", "p.features", "-o", "k.knowledge", cwd=days)
+    assert "HiddenLayer(30, seed=4)" in ok("inspect", "k.knowledge", cwd=days)
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("map day1.csv --label y --features cosines:9 -o p.features", "no feature map 'cosines'"),
+        ("map day1.csv --label y --features identity -o p.features", "nothing to freeze"),
+        ("map day1.csv --features hidden:5,weights=constrained --columns a,b -o p.features", "needs labels"),
+        ("learn day1.csv --label y --features no.features -o k", "There is no file no.features"),
+        ("learn day1.csv --label y --columns a --features linear.knowledge -o k", "without a feature map"),
+        ("learn day1.csv --label y --columns a --features ab.features -o k", "Leave features out"),
+        ("merge ab.features -o k", "a feature map"),
+    ],
+)
+def test_what_cannot_be_is_said(days, line, what):
+    ok("learn", "day1.csv", "--label", "y", "--columns", "a,b", "-o", "linear.knowledge", cwd=days)
+    ok("map", "day1.csv", "--label", "y", "--columns", "a,b", "--features", "fourier:9", "-o", "ab.features", cwd=days)
+    done = run(*line.split(), cwd=days)
+    assert done.returncode == 2
+    assert what in done.stderr
+
+
+def test_a_model_with_a_map_is_evaluated_exported_and_its_rows_taken_back(days):
+    options = ("--label", "y", "--columns", "a,b,c", "--features", "hidden:40,precision=float64")
+    ok("map", "day1.csv", *options, "-o", "plan.features", cwd=days)
+    for day in (1, 2):
+        learning = ("learn", f"day{day}.csv", "--label", "y", "--features", "plan.features", "--pooled")
+        ok(*learning, "-o", f"{day}.knowledge", cwd=days)
+    ok("merge", "1.knowledge", "2.knowledge", "-o", "all.knowledge", cwd=days)
+    ok("subtract", "all.knowledge", "1.knowledge", "-o", "rest.knowledge", cwd=days)
+    ok("solve", "rest.knowledge", "-o", "model.msvm", "--onnx", "model.onnx", "--C", "10", cwd=days)
+    found = json.loads(
+        ok("evaluate", "model.msvm", "day1.csv", "--label", "y", "--report", "report.html", "--json", cwd=days)
+    )
+    frame = pd.read_csv(days / "day2.csv")
+    plan = ms.features.load(days / "plan.features")
+    model = ms.solve(ms.learn(frame[["a", "b", "c"]], frame["y"], features=plan, per_class=False), C=10)
+    test = pd.read_csv(days / "day1.csv")
+    np.testing.assert_allclose(ms.load_model(days / "model.msvm").coef_, model.coef_, rtol=1e-6, atol=1e-8)
+    assert found["accuracy"] == pytest.approx(model.score(test[["a", "b", "c"]], test["y"]), abs=1e-12)
+    assert "<html" in (days / "report.html").read_text()
+    assert (days / "model.onnx").stat().st_size > 1000
+    answer = json.loads(ok("inspect", "model.msvm", "--json", cwd=days))
+    assert answer["fingerprint"] == plan.fingerprint
+    assert answer["features"] == 40
+    assert answer["names"] == ["a", "b", "c"]

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from markupsafe import Markup
+from scipy.special import softmax
+
+from mergesvm.analysis.evaluation import Evaluation
+from mergesvm.reports.charts.bar_chart import bar_chart
+from mergesvm.reports.charts.column_chart import column_chart
+from mergesvm.reports.charts.heat_map import heat_map
+from mergesvm.reports.charts.line_chart import line_chart
+from mergesvm.reports.charts.series import Series
+from mergesvm.reports.charts.svg import element
+from mergesvm.reports.evaluation_page import evaluation_page
+from mergesvm.reports.formatting import number, plain
+from mergesvm.reports.layout import table
+
+VOID_ELEMENTS = ("meta",)
+
+HOSTILE = (
+    "</title></svg><script>alert(1)</script>",
+    '" onload="alert(2)" x="',
+    "' onmouseover='alert(3)",
+    "<img src=x onerror=alert(4)>",
+    "https://example.org/tracker.png",
+    "two\nlines\tand\x00a null \ud800",
+    "שלום \u202e turned",
+    "]]>&amp;--><!-- {{ }} ${1}",
+    "",
+    "long " * 200,
+)
+
+
+class Page(HTMLParser):
+    """All that stands in a page; fails where elements are not closed in turn."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.attributes, self.texts, self.pictures = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, name, attributes):
+        self.tags.append(name)
+        self.attributes += [(name, key, value) for key, value in attributes]
+        assert len({key for key, _ in attributes}) == len(attributes)
+        if name == "svg":
+            self.pictures.append(attributes)
+        if name not in VOID_ELEMENTS:
+            self.open.append(name)
+
+    def handle_endtag(self, name):
+        assert self.open.pop() == name
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def values(self, key):
+        return [value for _, name, value in self.attributes if name == key]
+
+
+def evaluation_of(classes, n=1_000, seed=0, unknown=(), **options):
+    generator = np.random.default_rng(seed)
+    codes = generator.integers(0, len(classes), n)
+    shares = softmax(generator.normal(size=(n, len(classes))) + 3 * np.eye(len(classes))[codes], axis=1)
+    labels = np.array(classes, dtype=object)
+    truth = labels[codes]
+    for at, label in enumerate(unknown):
+        truth[at::50] = label
+    evaluation = Evaluation(tuple(classes))
+    evaluation.add(truth, labels[shares.argmax(axis=1)], shares, **options)
+    return evaluation
+
+
+CASES = {
+    "one class": evaluation_of(["only"]),
+    "two classes": evaluation_of([False, True]),
+    "ten classes": evaluation_of(range(10)),
+    "forty-seven classes": evaluation_of(range(47)),
+    "sixty classes": evaluation_of(range(60)),
+    "more classes than rows in the table": evaluation_of(range(260), n=3_000),
+    "unknown classes": evaluation_of(["a", "b", "c"], unknown=["x", "y"]),
+    "many unknown classes": evaluation_of(["a", "b"], unknown=[f"u{i}" for i in range(20)]),
+    "weights": evaluation_of(["a", "b"], weights=np.linspace(0, 1e-3, 1_000)),
+    "hostile names": evaluation_of(HOSTILE),
+    "two hostile names": evaluation_of(HOSTILE[:2], unknown=HOSTILE[2:3]),
+    "a row": evaluation_of(["a", "b", "c"], n=1),
+    "nothing": Evaluation(("a", "b")),
+    "nothing of three": Evaluation(("a", "b", "c")),
+    "nothing of sixty": Evaluation(tuple(range(60))),
+}
+
+
+@pytest.mark.parametrize("evaluation", CASES.values(), ids=CASES)
+def test_the_page_is_sound_and_needs_nothing_else(evaluation):
+    text = evaluation_page(evaluation, "A title", {"model": "m.msvm", "data": "t.parquet"})
+    assert text.startswith("<!doctype html>")
+    page = Page(text)
+    assert page.tags.count("title") >= 1
+    assert ("html", "lang", "en") in page.attributes
+    assert not {"script", "link", "img", "iframe", "object", "use", "image", "foreignobject"} & set(page.tags)
+    keys = {key for _, key, _ in page.attributes}
+    assert not {"src", "href", "xlink:href"} & keys
+    assert not [key for key in keys if key.startswith("on")]
+    assert "url(" not in text
+    assert "@import" not in text
+    numbers = [value for _, key, value in page.attributes if key in ("x", "y", "d", "cx", "cy", "width", "height")]
+    assert not [value for value in numbers if "nan" in value or "inf" in value]
+    assert page.values("role").count("img") == page.tags.count("svg") >= 6
+    assert all(dict(attributes).get("aria-label") for attributes in page.pictures)
+    text.encode("utf-8")
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "hostile" not in name])
+def test_the_page_has_no_addresses_and_no_scripts(name):
+    text = evaluation_page(CASES[name], "A title", {})
+    for foreign in ("http://", "https://", "<script", "javascript:"):
+        assert foreign not in text
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_titles_facts_and_names_stay_text(name):
+    text = evaluation_page(CASES["hostile names"], name, {name: name, "model": name})
+    page = Page(text)
+    assert "script" not in page.tags
+    assert "img" not in page.tags
+    assert "<script" not in text
+    shown = "".join(page.texts)
+    assert plain(name) in shown
+    assert not re.search("[\x00-\x08\u202e\ud800]", text)
+
+
+def test_the_numbers_on_the_page_are_those_of_the_evaluation():
+    evaluation = CASES["ten classes"]
+    text = evaluation_page(evaluation, "Ten", {"C": "0.25"})
+    page = Page(text)
+    for shown in (
+        f"{evaluation.accuracy:.1%}",
+        f"{evaluation.balanced_accuracy:.1%}",
+        f"{evaluation.auc():.3f}",
+        f"{evaluation.average_precision():.3f}",
+        f"{evaluation.log_loss:.3f}",
+        f"{evaluation.brier:.3f}",
+        f"{evaluation.calibration_error():.1%}",
+        "1,000",
+        "0.25",
+        *(f"{value:.3f}" for value in [*evaluation.precision, *evaluation.recall, *evaluation.f1]),
+    ):
+        assert shown in page.texts
+    counts = evaluation.confusion
+    for true, predicted in np.argwhere(counts > 0):
+        share = counts[true, predicted] / counts[true].sum()
+        assert f"{true} → {predicted}: {counts[true, predicted]:.0f} ({share:.1%})" in page.texts
+    areas = [evaluation.auc(index) for index in range(10)]
+    best, worst = int(np.argmax(areas)), int(np.argmin(areas))
+    assert f"best, {best}: AUC {areas[best]:.3f}" in page.texts
+    assert f"worst, {worst}: AUC {areas[worst]:.3f}" in page.texts
+
+
+def test_of_two_classes_the_curves_are_those_of_the_last():
+    page = Page(evaluation_page(CASES["two classes"], "Two", {}))
+    assert f"True: AUC {CASES['two classes'].auc(1):.3f}" in page.texts
+    assert not [text for text in page.texts if "best" in text or text.startswith("False: AUC")]
+
+
+def test_numbers_that_are_not_there_are_dashes():
+    page = Page(evaluation_page(CASES["nothing"], "Nothing", {}))
+    assert page.texts.count("-") >= 7
+    assert "nan" not in " ".join(page.texts)
+
+
+def test_unknown_classes_are_said():
+    text = evaluation_page(CASES["unknown classes"], "Unknown", {})
+    assert "Orange names are unknown to the model." in text
+    assert "x (unknown to the model)" in text
+    assert "20 others" in evaluation_page(CASES["many unknown classes"], "Unknown", {})
+
+
+def test_of_many_classes_the_most_confused_are_shown():
+    text = evaluation_page(CASES["sixty classes"], "Sixty", {})
+    assert "the 30 most confused of 60" in text
+    counts = CASES["sixty classes"].confusion
+    np.fill_diagonal(counts, 0)
+    true, predicted = np.unravel_index(counts.argmax(), counts.shape)
+    share = counts.max() / CASES["sixty classes"].support[true]
+    assert f"{true} → {predicted}: {counts.max():.0f} ({share:.1%})" in text
+
+
+def test_pages_of_many_classes_stay_small():
+    assert len(evaluation_page(CASES["forty-seven classes"], "Many", {})) < 400_000
+    assert len(evaluation_page(CASES["more classes than rows in the table"], "More", {})) < 400_000
+
+
+def test_text_is_escaped_and_markup_is_not():
+    assert element("p", "<b>", Markup("<i>x</i>"), title='"&') == '<p title="&#34;&amp;">&lt;b&gt;<i>x</i></p>'
+    assert "&lt;td&gt;" in table(["<td>"], [["x"]], caption="c")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_plain_text_is_one_line_of_no_more_than_the_limit(text):
+    assert len(plain(text, 12)) <= 12
+    assert "\n" not in plain(text)
+    assert plain(plain(text)) == plain(text)
+
+
+def test_a_line_that_is_thinned_out_ends_where_it_ended():
+    x = np.linspace(0, 1, 5_000)
+    chart = line_chart([Series(x**2, "square", x=x)], "x", "y", label="Square")
+    (path,) = re.findall(r'd="M([^"]+)"', chart)
+    points = np.array([point.split() for point in path.split("L")], dtype=float)
+    assert len(points) < 100
+    np.testing.assert_allclose(points[[0, -1], 0], [46, 370])
+    across, up = (points[:, 0] - 46) / 324, (points[0, 1] - points[:, 1]) / np.ptp(points[:, 1])
+    np.testing.assert_allclose(up, across**2, atol=2e-3)
+
+
+def test_charts_of_nothing_are_drawn():
+    assert "nothing to draw" in line_chart([], "x", "y", label="None")
+    assert "nothing to draw" in line_chart([Series([np.nan], "none", x=[0.5])], "x", "y", label="None")
+    Page(column_chart([0.0, 0.0], ["a", "b"], label="None", y_name="rows"))
+    Page(bar_chart(["a"], [Series([0.0], "true")], label="None"))
+    Page(heat_map(np.zeros((2, 2)), ["a", "b"], ["a", "b"], label="None"))
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0, "0"), (12345, "12,345"), (0.12345, "0.123"), (1234.56, "1,234.6")])
+def test_numbers_have_the_digits_that_matter(value, shown):
+    assert number(value) == shown
+
+
+def contrast(one, other):
+    light = []
+    for colour in (one, other):
+        colour = colour if len(colour) == 6 else "".join(c + c for c in colour)
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        light.append(np.dot(linear, [0.2126, 0.7152, 0.0722]) + 0.05)
+    return max(light) / min(light)
+
+
+def test_letters_stand_out_in_light_and_dark_and_in_print():
+    text = evaluation_page(CASES["two classes"], "Two", {})
+    themes = [dict(re.findall(r"--(\w+): #(\w{6}|\w{3});", block)) for block in re.findall(r":root \{([^}]*)\}", text)]
+    assert len(themes) == 3
+    for theme in themes:
+        assert contrast(theme["ink"], theme["card"]) > 10
+        assert contrast(theme["soft"], theme["card"]) > 4.5
+        assert contrast(theme["soft"], theme["page"]) > 4.5
+        assert contrast(theme["on"], theme["main"]) > 4.5
+        for line in ("main", "good", "bad"):
+            assert contrast(theme[line], theme["card"]) > 3
