@@ -61,31 +61,31 @@ def check(point, parts, cost=None):
     """All that a point says is what the normals of the rows' own moments give at its threshold."""
     no, yes = parts
     total = no[2].sum() + yes[2].sum()
-    shares = {"no": no[2].sum() / total, "yes": yes[2].sum() / total}
+    prevalence = {"no": no[2].sum() / total, "yes": yes[2].sum() / total}
     up = {"no": above(no, point.threshold), "yes": above(yes, point.threshold)}
     other = {"yes": "no", "no": "yes"}[point.positive]
-    flagged = up if point.positive == "yes" else {label: 1 - share for label, share in up.items()}
-    assert point.shares == pytest.approx(shares, rel=1e-12)
+    flagged = up if point.positive == "yes" else {label: 1 - rate for label, rate in up.items()}
+    assert point.prevalence == pytest.approx(prevalence, rel=1e-12)
     assert point.recall == pytest.approx(flagged[point.positive], rel=1e-8)
     assert point.false_positive_rate == pytest.approx(flagged[other], rel=1e-8)
-    right, wrong = shares[point.positive] * flagged[point.positive], shares[other] * flagged[other]
+    right, wrong = prevalence[point.positive] * flagged[point.positive], prevalence[other] * flagged[other]
     assert point.precision == pytest.approx(right / (right + wrong), rel=1e-8)
-    assert point.accuracy == pytest.approx(right + shares[other] - wrong, rel=1e-8)
+    assert point.accuracy == pytest.approx(right + prevalence[other] - wrong, rel=1e-8)
     if cost is None:
         assert point.cost is None
     else:
-        missed = shares[point.positive] - right
+        missed = prevalence[point.positive] - right
         assert point.cost == pytest.approx(cost[0] * wrong + cost[1] * missed, rel=1e-8)
 
 
 @pytest.mark.parametrize("positive", [None, "yes", "no"])
-@pytest.mark.parametrize("share", [0.001, 0.3, 0.5, 0.9, 0.999])
-def test_a_stated_recall_is_met_at_the_furthest_threshold(share, positive, case):
+@pytest.mark.parametrize("rate", [0.001, 0.3, 0.5, 0.9, 0.999])
+def test_a_given_recall_is_met_at_the_highest_threshold(rate, positive, case):
     given, (no, yes) = case
-    point = operating_point(*given, recall=share, positive=positive)
+    point = operating_point(*given, recall=rate, positive=positive)
     check(point, (no, yes))
-    assert point.recall == pytest.approx(share, rel=1e-9)
-    part, wanted = (no, 1 - share) if positive == "no" else (yes, share)
+    assert point.recall == pytest.approx(rate, rel=1e-9)
+    part, wanted = (no, 1 - rate) if positive == "no" else (yes, rate)
     expected = optimize.brentq(lambda t: above(part, t) - wanted, -20, 20, xtol=1e-14)
     assert point.threshold == pytest.approx(expected, rel=1e-8, abs=1e-10)
     if len(no[0]) == 1:
@@ -93,13 +93,13 @@ def test_a_stated_recall_is_met_at_the_furthest_threshold(share, positive, case)
 
 
 @pytest.mark.parametrize("positive", [None, "no"])
-@pytest.mark.parametrize("share", [1e-6, 0.01, 0.2, 0.97])
-def test_a_stated_false_positive_rate_is_met_at_the_nearest_threshold(share, positive, case):
+@pytest.mark.parametrize("rate", [1e-6, 0.01, 0.2, 0.97])
+def test_a_given_false_positive_rate_is_met_at_the_lowest_threshold(rate, positive, case):
     given, (no, yes) = case
-    point = operating_point(*given, false_positive_rate=share, positive=positive)
+    point = operating_point(*given, false_positive_rate=rate, positive=positive)
     check(point, (no, yes))
-    assert point.false_positive_rate == pytest.approx(share, rel=1e-9)
-    part, wanted = (yes, 1 - share) if positive == "no" else (no, share)
+    assert point.false_positive_rate == pytest.approx(rate, rel=1e-9)
+    part, wanted = (yes, 1 - rate) if positive == "no" else (no, rate)
     expected = optimize.brentq(lambda t: above(part, t) - wanted, -20, 20, xtol=1e-14)
     assert point.threshold == pytest.approx(expected, rel=1e-8, abs=1e-10)
 
@@ -143,7 +143,7 @@ def test_the_cheapest_threshold_is_the_root_of_a_quadratic(cost):
     assert operating_point(knowledge, model, cost=cost).threshold == pytest.approx(rising.item(), rel=1e-8)
 
 
-def test_where_one_class_is_all_that_pays_the_threshold_lies_beyond_all_scores():
+def test_the_threshold_is_beyond_all_scores_if_predicting_one_class_is_cheapest():
     X, y, _ = unbalanced()
     knowledge = ms.learn(X, y)
     model = ms.solve(knowledge)
@@ -159,7 +159,7 @@ def test_where_one_class_is_all_that_pays_the_threshold_lies_beyond_all_scores()
     assert one_sided.threshold == pytest.approx(point.threshold)
 
 
-def test_realised_rates_are_those_stated_within_sampling_error():
+def test_measured_rates_match_within_sampling_error():
     X, y, _ = unbalanced(200_000, seed=1)
     new, truth, _ = unbalanced(200_000, seed=2)
     knowledge = ms.learn(X, y)
@@ -179,7 +179,7 @@ def test_realised_rates_are_those_stated_within_sampling_error():
         assert (predicted == truth).mean() == pytest.approx(point.accuracy, abs=0.004)
 
 
-def test_another_anchor_another_map_and_joined_classes_make_no_difference():
+def test_anchors_maps_and_joined_classes_make_no_difference():
     X, y, weights = unbalanced(offset=5.0)
     knowledge = ms.learn(X, y, weights)
     model = ms.solve(knowledge)
@@ -196,17 +196,17 @@ def test_another_anchor_another_map_and_joined_classes_make_no_difference():
     check(operating_point(mapped, curved, false_positive_rate=0.1), parts)
 
 
-def test_a_fold_without_a_class_counts_for_the_other():
+def test_a_fold_without_a_class_counts_for_the_other_class():
     X, y, weights = unbalanced()
     knowledge = ms.learn(X, y, weights)
     model = ms.solve(knowledge)
     whole = operating_point(knowledge, model, recall=0.9)
     parts = operating_point([(model, knowledge.only(["yes"])), (model, knowledge.only(["no"]))], recall=0.9)
     assert parts.threshold == pytest.approx(whole.threshold, rel=1e-12)
-    assert parts.shares == pytest.approx(whole.shares)
+    assert parts.prevalence == pytest.approx(whole.prevalence)
 
 
-def test_classes_of_no_spread_are_told_apart_between_them():
+def test_classes_without_spread_are_separated_between_them():
     knowledge = ms.learn([[0.0], [0.0], [4.0]], ["a", "a", "b"])
     model = ms.solve(knowledge)
     low, high = model.decision_function([[0.0], [4.0]])
@@ -223,7 +223,7 @@ def test_classes_of_no_spread_are_told_apart_between_them():
 
 
 @pytest.mark.parametrize("positive", [None, "no"])
-def test_the_curve_is_that_of_the_normals_and_its_area_that_of_the_integral(positive, case):
+def test_the_curve_follows_the_normals_and_its_auc_the_integral(positive, case):
     given, (no, yes) = case
     curve = operating_curve(*given, positive=positive)
     own, other = (no, yes) if positive == "no" else (yes, no)
@@ -247,7 +247,7 @@ def test_the_curve_is_that_of_the_normals_and_its_area_that_of_the_integral(posi
     assert np.trapezoid(curve.recall, curve.false_positive_rate) == pytest.approx(curve.auc, abs=1e-4)
 
 
-def test_the_mirror_of_a_mirror_is_the_thing_itself():
+def test_mirroring_twice_changes_nothing():
     X, y, _ = unbalanced()
     knowledge = ms.learn(X, y)
     normals = ScoreNormals.of([(ms.solve(knowledge), knowledge)])
@@ -262,7 +262,7 @@ def test_the_mirror_of_a_mirror_is_the_thing_itself():
 
 
 @pytest.mark.parametrize("kind", ["normal", "isotonic", "platt", "pegasos"])
-def test_a_model_at_a_threshold_decides_there_with_the_same_probabilities(kind, tmp_path):
+def test_a_model_with_a_threshold_keeps_its_probabilities(kind, tmp_path):
     X, y, _ = unbalanced(offset=10.0)
     model = ms.PegasosSVC(0.01, 500).fit(X, y).model_ if kind == "pegasos" else ms.solve(ms.learn(X, y))
     if kind in ("isotonic", "platt"):
@@ -293,65 +293,65 @@ def test_a_threshold_found_again_on_a_shifted_model_is_zero():
         assert again.recall == pytest.approx(point.recall, rel=1e-9)
 
 
-# What is wrong.
+# Errors.
 
 
-def test_what_cannot_be_answered_is_said():
+def test_mismatched_models_and_knowledge_raise_errors():
     X, y, _ = unbalanced(300)
     knowledge = ms.learn(X, y)
     model = ms.solve(knowledge)
     three = ms.learn(X, np.where(X[:, 0] > 1, "third", y))
-    with pytest.raises(errors.FormError, match=r"the model has 3\. Join the others first.*knowledge\.join"):
+    with pytest.raises(errors.FormError, match=r"the model has 3\. Join classes.*knowledge\.join"):
         operating_point(three, ms.solve(three), recall=0.9)
     with pytest.raises(errors.FormError, match=r"the model has 3\. Join the others first.*knowledge\.join"):
         ms.solve(three).at(0.5)
-    with pytest.raises(errors.KnowledgeError, match=r"of class 'third' too.*knowledge\.join"):
+    with pytest.raises(errors.KnowledgeError, match=r"of class 'third', but.*knowledge\.join"):
         operating_point(three, model, recall=0.9)
-    with pytest.raises(errors.FormError, match="not for PairwiseModel"):
+    with pytest.raises(errors.FormError, match="not PairwiseModel"):
         operating_point(three, ms.solve(three, multiclass="ovo"), recall=0.9)
-    with pytest.raises(errors.FormError, match="not for KernelModel"):
+    with pytest.raises(errors.FormError, match="not KernelModel"):
         operating_point(knowledge, ms.ParallelKernelSVC().fit(X[:50], y[:50]).model_, recall=0.9)
     with pytest.raises(errors.KnowledgeError, match="no rows of class 'yes'"):
         operating_point(knowledge.only(["no"]), model, recall=0.9)
     pooled = ms.learn(X, y, per_class=False)
     with pytest.raises(errors.FormError, match="per_class=True"):
         operating_point(pooled, ms.solve(pooled), recall=0.9)
-    with pytest.raises(errors.KnowledgeError, match=r"of 2 columns without names.*of 3 columns"):
+    with pytest.raises(errors.KnowledgeError, match=r"2 columns without names.*3 columns"):
         operating_point(knowledge.select([0, 1]), model, recall=0.9)
-    with pytest.raises(errors.KnowledgeError, match="differ in their classes"):
+    with pytest.raises(errors.KnowledgeError, match="have different classes"):
         operating_point([(model, knowledge), (ms.solve(knowledge.join({"da": ["yes"]})), knowledge)], recall=0.9)
     for given in ([], [model], [(model,)], "ab"):
         with pytest.raises(errors.ParameterError, match="pairs"):
             operating_point(given, recall=0.9)
-    with pytest.raises(errors.ParameterError, match="give one beside the knowledge"):
+    with pytest.raises(errors.ParameterError, match="Give a model with the knowledge"):
         operating_point(knowledge, recall=0.9)
     folds = ms.learn([[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"], folds=[0, 1, 0, 1])
-    with pytest.raises(errors.ParameterError, match=r"give folds\.total"):
+    with pytest.raises(errors.ParameterError, match=r"Give folds\.total"):
         operating_point(folds, model, recall=0.9)
-    with pytest.raises(errors.ParameterError, match="leave model out"):
+    with pytest.raises(errors.ParameterError, match="leave out model"):
         operating_point([(model, knowledge)], model, recall=0.9)
 
 
 @pytest.mark.parametrize(
-    ("terms", "said"),
+    ("options", "message"),
     [
         ({}, "not none"),
         ({"recall": 0.9, "cost": (1, 1)}, "not cost and recall"),
-        *(({"recall": value}, "recall has to be") for value in (0, 1, 1.5, -1, np.nan, "half")),
-        *(({"false_positive_rate": value}, "false_positive_rate has to be") for value in (0.0, 1.0, np.inf)),
+        *(({"recall": value}, "recall must be") for value in (0, 1, 1.5, -1, np.nan, "half")),
+        *(({"false_positive_rate": value}, "false_positive_rate must be") for value in (0.0, 1.0, np.inf)),
         *(({"cost": value}, "two numbers") for value in (1.0, (1,), (1, 2, 3), ("a", "b"), "ab")),
-        *(({"cost": value}, "positive numbers") for value in ((0, 1), (1, -1), (np.nan, 1), (1, np.inf))),
+        *(({"cost": value}, "must be positive and finite") for value in ((0, 1), (1, -1), (np.nan, 1), (1, np.inf))),
         ({"recall": 0.5, "positive": "maybe"}, "one of the classes 'no' and 'yes', not 'maybe'"),
     ],
 )
-def test_wrong_terms_are_said(terms, said):
+def test_invalid_options_raise_errors(options, message):
     X, y, _ = unbalanced(100)
     knowledge = ms.learn(X, y)
-    with pytest.raises(errors.ParameterError, match=said):
-        operating_point(knowledge, ms.solve(knowledge), **terms)
+    with pytest.raises(errors.ParameterError, match=message):
+        operating_point(knowledge, ms.solve(knowledge), **options)
 
 
 @pytest.mark.parametrize("threshold", [np.nan, np.inf, "0.5", None, [0.5]])
-def test_a_threshold_that_is_no_number_is_refused(threshold):
+def test_a_threshold_must_be_a_finite_number(threshold):
     with pytest.raises(errors.ParameterError, match="finite number"):
         ms.solve(ms.learn([[0.0], [1.0]], ["a", "b"])).at(threshold)

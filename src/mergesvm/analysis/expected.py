@@ -1,4 +1,4 @@
-"""What models are to be expected to do on rows of which only the sums are known, if their scores are normal there."""
+"""Expected accuracy, log-loss and AUC of models on rows of which only the sums are known, for normal scores."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
-from scipy.stats import qmc
+from scipy.special import ndtr
 
+from mergesvm.analysis.normal_draws import normal_draws
 from mergesvm.data.labels import Label
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import FormError, KnowledgeError, SignatureError
@@ -24,37 +24,37 @@ from mergesvm.models.pairwise import PairwiseModel
 Numbers = NDArray[np.float64]
 
 DRAWS = 1024
-"""Scores are drawn so often for each class, where there is no formula."""
+"""Number of quasi-random draws of the scores per class, where there is no closed form."""
 
 BLOCK_VALUES = 1 << 20
-"""So many scores are drawn at a time."""
+"""Number of scores drawn together."""
 
-MOST_SCORES = 300
-"""More scores than this, those of 25 classes in pairs, take too long to be drawn together."""
+MAX_DRAWN_SCORES = 300
+"""With more scores per row (25 classes, one-vs-one, have 300), drawing them jointly takes too long."""
 
-REACH = 9.0
-"""Standard normal numbers are averaged up to this size."""
+MAX_DEVIATIONS = 9.0
+"""Limit of the numerical integration over one standard normal number."""
 
-EVERYTHING = ("recalls", "log_losses", "aucs")
-TINY = float(np.finfo(np.float64).eps)
+ESTIMATES = ("recalls", "log_losses", "aucs")
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
 class Expected:
-    """Estimates for rows of a class-conditional normal distribution of the scores.
+    """Expected scores of a model, assuming that its scores are normal within each class.
 
     Attributes
     ----------
     labels : tuple
         The classes of the rows.
     counts : array of shape (classes,)
-        What they weigh.
+        Their weight.
     recalls : array of shape (classes,)
-        The expected share of each class that is predicted rightly.
+        Expected fraction of each class that is predicted correctly.
     log_losses : array of shape (classes,)
-        Expected -log of the probability given to the true class.
+        Expected -log of the probability of the true class.
     aucs : array of shape (classes,)
-        The expected area under the ROC curve of each class against the rest, by its score; NaN without a rest.
+        Expected area under the ROC curve of each class against the rest, by its score; NaN if there is no other class.
     """
 
     labels: tuple[Label, ...]
@@ -65,30 +65,30 @@ class Expected:
 
     @property
     def accuracy(self) -> float:
-        """The expected share of rows predicted rightly."""
+        """Expected fraction of rows predicted correctly."""
         return float(self.recalls @ self.counts / self.counts.sum())
 
     @property
     def balanced_accuracy(self) -> float:
-        """The mean of the recalls."""
+        """Mean of the recalls."""
         return float(self.recalls.mean())
 
     @property
     def log_loss(self) -> float:
-        """The expected mean of -log of the probability given to the true class."""
+        """Expected mean of -log of the probability of the true class."""
         return float(self.log_losses @ self.counts / self.counts.sum())
 
     @property
     def auc(self) -> float:
-        """The area under the ROC curve; of more than two classes the mean, each against all others."""
+        """Expected area under the ROC curve; for more than two classes the mean of each against the rest."""
         return float(self.aucs.mean())
 
 
 def expected(model: LinearModel | PairwiseModel, knowledge: Knowledge | Folds) -> Expected:
-    """What a model is expected to do on rows of which this is the knowledge, with no look at them.
+    """Expected recall, log-loss and AUC of a model on rows given by their knowledge alone.
 
-    Within class c the scores are taken as normal, of mean W mu_c + b and covariance W Sigma_c W'. For two classes
-    recall and AUC have formulas; what has none is averaged over an even set of draws, the same each time.
+    Assumes that scores are normal within class c, with mean W mu_c + b and covariance W Sigma_c W'. For two classes
+    recall and AUC have closed forms; other numbers are averages over quasi-random draws, the same on every call.
 
     >>> import mergesvm as ms
     >>> k = ms.learn([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
@@ -101,10 +101,10 @@ def expected(model: LinearModel | PairwiseModel, knowledge: Knowledge | Folds) -
 def expected_of_all(
     models: Sequence[LinearModel | PairwiseModel],
     knowledge: Knowledge,
-    wanted: Sequence[str] = EVERYTHING,
+    wanted: Sequence[str] = ESTIMATES,
     n_jobs: int | None = None,
 ) -> list[Expected]:
-    """The same for many models of the same classes and kind, such as those of a path; what is not wanted is NaN."""
+    """Expected scores of many models of the same classes and type, such as a path; those not ``wanted`` are NaN."""
     first = models[0]
     _check_alike(first, knowledge)
     places = [first.labels.index(label) for label in knowledge.labels]
@@ -114,21 +114,21 @@ def expected_of_all(
         normals = _Normals.of(models, knowledge)
     two = len(first.labels) == 2
     drawn = "log_losses" in wanted or ("recalls" in wanted and not two)
-    if drawn and normals.n_scores > MOST_SCORES:
+    if drawn and normals.n_scores > MAX_DRAWN_SCORES:
         raise FormError(
-            f"What {normals.n_scores:,} scores of {len(first.labels)} classes do together takes too long to be "
-            f"estimated. Give the rows once more, to measure it, or use one-vs-rest."
+            f"{normals.n_scores:,} scores of {len(first.labels)} classes are too many to estimate (at most "
+            f"{MAX_DRAWN_SCORES}). Measure on rows instead, or use one-vs-rest."
         )
 
     def run(task: tuple[int, int]) -> None:
         index, place = task
         if "recalls" in wanted and two:
-            means, spreads = normals.along(np.ones((1, 1)), index)
+            means, spreads = normals.combine(np.ones((1, 1)), index)
             recalls[:, index] = _above(means[:, 0] if place else -means[:, 0], spreads[:, 0])
         if drawn:
             _draw(models, normals, index, place, None if two else recalls, losses, "log_losses" in wanted)
 
-    with Threads.single_threaded_blas():  # most matrices are as small as there are scores
+    with Threads.single_threaded_blas():  # matrices are small: one row per score
         Threads(n_jobs).map(run, list(enumerate(places)))
     if "aucs" in wanted and len(places) > 1:
         aucs = _aucs(first, places, normals, knowledge.frequencies)
@@ -137,23 +137,27 @@ def expected_of_all(
 
 
 def _check_alike(model: LinearModel | PairwiseModel, knowledge: Knowledge) -> None:
-    strangers = [label for label in knowledge.labels if label not in model.labels]
-    if strangers or not knowledge.labels:
-        what = f"The rows are of class {strangers[0]!r}" if strangers else "There are no rows"
-        raise KnowledgeError(f"{what}, which the model does not know: nothing can be expected of it there.")
+    if not knowledge.labels:
+        raise KnowledgeError("The knowledge has no rows, so there is nothing to expect of a model.")
+    unknown = [label for label in knowledge.labels if label not in model.labels]
+    if unknown:
+        raise KnowledgeError(
+            f"The knowledge has rows of class {unknown[0]!r}, which the model does not know. Leave them out: "
+            f"knowledge.only."
+        )
     mine, theirs = model.signature, knowledge.signature
     if mine.features.fingerprint != theirs.features.fingerprint or mine.layout != theirs.layout:
         raise SignatureError(
-            "The model and the knowledge are of other features, or of the same in another order: nothing can be "
-            "expected of it there. Take knowledge of the rows by the features of the model."
+            "The model and the knowledge have different features, or the same in a different order. Learn the rows "
+            "with the features of the model."
         )
 
 
 @dataclass(frozen=True)
 class _Normals:
-    """The scores of models on rows of some classes: planes (models, scores, features), their values at the anchor."""
+    """Scores of models on rows of given knowledge: coefs (models, scores, features), and offsets at its anchor."""
 
-    planes: Numbers
+    coefs: Numbers
     offsets: Numbers
     knowledge: Knowledge
 
@@ -164,15 +168,15 @@ class _Normals:
             np.concatenate([model._offsets for model in models]),
             models[0].anchor_,
         ).about(knowledge.anchor)
-        planes = stacked.coefs.reshape(len(models), -1, knowledge.width)
-        return cls(planes, stacked.offsets.reshape(len(models), -1), knowledge)
+        coefs = stacked.coefs.reshape(len(models), -1, knowledge.width)
+        return cls(coefs, stacked.offsets.reshape(len(models), -1), knowledge)
 
     @property
     def n_scores(self) -> int:
-        return int(self.planes.shape[1])
+        return int(self.coefs.shape[1])
 
     def scatter(self, index: int) -> tuple[Numbers, Numbers]:
-        """Mean about the anchor, and covariance, of the rows of a class; in the pooled form that within all classes."""
+        """Mean relative to the anchor, and covariance, of a class; in the pooled form the covariance of all classes."""
         known = self.knowledge
         centres = known.sums / known.counts[:, None]
         if known.per_class:
@@ -180,12 +184,12 @@ class _Normals:
         between = (centres.T * known.counts) @ centres
         return centres[index], (known.pooled_gram - between) / known.counts.sum()
 
-    def along(self, ways: Numbers, index: int) -> tuple[Numbers, Numbers]:
-        """Means and standard deviations, (models, ways), of scores added up with weights, (ways, scores)."""
+    def combine(self, weights: Numbers, index: int) -> tuple[Numbers, Numbers]:
+        """Means and standard deviations, (models, sums), of weighted sums of the scores, weights (sums, scores)."""
         centre, covariance = self.scatter(index)
-        planes = ways @ self.planes
-        variances = np.einsum("mwd,mwd->mw", planes @ covariance, planes)
-        return planes @ centre + self.offsets @ ways.T, np.sqrt(np.maximum(variances, 0.0))
+        coefs = weights @ self.coefs
+        variances = np.einsum("mwd,mwd->mw", coefs @ covariance, coefs)
+        return coefs @ centre + self.offsets @ weights.T, np.sqrt(np.maximum(variances, 0.0))
 
 
 def _draw(
@@ -197,42 +201,42 @@ def _draw(
     losses: Numbers,
     with_losses: bool,
 ) -> None:
-    """Fill recalls and losses of one class by averages over points, some models at a time."""
-    points, weights = _even(normals.n_scores)
+    """Fill recalls and log-losses of one class with averages over draws, some models at a time."""
+    points, weights = _nodes(normals.n_scores)
     centre, covariance = normals.scatter(index)
     step = max(1, BLOCK_VALUES // max(points.size, normals.n_scores**2))
     for start in range(0, len(models), step):
         some = slice(start, start + step)
-        planes = normals.planes[some]
-        values, vectors = np.linalg.eigh(planes @ covariance @ planes.transpose(0, 2, 1))
+        coefs = normals.coefs[some]
+        values, vectors = np.linalg.eigh(coefs @ covariance @ coefs.transpose(0, 2, 1))
         roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
-        means = planes @ centre + normals.offsets[some]
+        means = coefs @ centre + normals.offsets[some]
         scores = means[:, None] + points @ roots.transpose(0, 2, 1)
         if recalls is not None:
-            right = _won(models[0], scores.reshape(-1, normals.n_scores), place)
-            recalls[some, index] = right.reshape(scores.shape[:2]) @ weights
+            won = _won(models[0], scores.reshape(-1, normals.n_scores), place)
+            recalls[some, index] = won.reshape(scores.shape[:2]) @ weights
         for model, own, row in zip(models[some], scores, losses[some] if with_losses else (), strict=False):
-            row[index] = weights @ -np.log(np.clip(model.shares(own)[:, place], TINY, 1 - TINY))
+            row[index] = weights @ -np.log(np.clip(model.shares(own)[:, place], EPSILON, 1 - EPSILON))
 
 
 def _won(model: LinearModel | PairwiseModel, scores: Numbers, place: int) -> NDArray[np.bool_]:
-    """Whether a class wins, (rows,)."""
+    """Whether a class is predicted, (rows,)."""
     if isinstance(model, LinearModel):
         best: NDArray[np.bool_] = model.winners(scores) == place
         return best
-    # Who has won against all others has won; votes are counted only of the few that have not.
+    # A class that beats all others wins; votes are counted only for the other rows.
     first, second = np.triu_indices(len(model.labels), 1)
-    right = np.asarray((scores[:, second == place] > 0).all(axis=1) & (scores[:, first == place] <= 0).all(axis=1))
-    others = np.flatnonzero(~right)
-    right[others] = model.winners(scores[others]) == place
-    return right
+    won = np.asarray((scores[:, second == place] > 0).all(axis=1) & (scores[:, first == place] <= 0).all(axis=1))
+    others = np.flatnonzero(~won)
+    won[others] = model.winners(scores[others]) == place
+    return won
 
 
 def _aucs(model: LinearModel | PairwiseModel, places: list[int], normals: _Normals, counts: Numbers) -> Numbers:
     """P(a row of the class scores higher than one of the rest), the rest being a mixture of normals."""
-    ways = np.array([_way(model, place) for place in places])  # of each class, the weights of the scores
-    found = [normals.along(ways, index) for index in range(len(places))]
-    centres, spreads = (np.array(each).swapaxes(0, 1) for each in zip(*found, strict=True))  # (models, classes, ways)
+    weights = np.array([_score_weights(model, place) for place in places])
+    found = [normals.combine(weights, index) for index in range(len(places))]
+    centres, spreads = (np.array(each).swapaxes(0, 1) for each in zip(*found, strict=True))  # (models, classes, sums)
     aucs = np.empty(centres.shape[:2])
     for index in range(len(places)):
         rest = [other for other in range(len(places)) if other != index]
@@ -242,36 +246,31 @@ def _aucs(model: LinearModel | PairwiseModel, places: list[int], normals: _Norma
     return aucs
 
 
-def _way(model: LinearModel | PairwiseModel, place: int) -> Numbers:
-    """How scores add up to what is_root for a class: its own score, or its margins against all others."""
+def _score_weights(model: LinearModel | PairwiseModel, place: int) -> Numbers:
+    """Weights by which scores add up to the score of a class: its own, or the sum of its margins against all others."""
     problems = len(model.coef_)
     if isinstance(model, LinearModel):
         return np.eye(problems)[place] if len(model.labels) > 2 else np.full(1, 1.0 if place else -1.0)
     first, second = np.triu_indices(len(model.labels), 1)
-    way: Numbers = (second == place).astype(np.float64) - (first == place)
-    return way
+    margins: Numbers = (second == place).astype(np.float64) - (first == place)
+    return margins
 
 
 def _above(mean: Numbers, spread: Numbers) -> Numbers:
-    """The probability that a normal number is above 0."""
+    """Probability that a normal number is above 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = ndtr(mean / spread)
-    return np.where(spread > 0, share, (np.sign(mean) + 1) / 2)
+        probability = ndtr(mean / spread)
+    return np.where(spread > 0, probability, (np.sign(mean) + 1) / 2)
 
 
 @lru_cache(maxsize=8)
-def _even(dimensions: int) -> tuple[Numbers, Numbers]:
-    """Points (draws, dimensions) and their weights, by which to average over standard normal numbers; always the same.
+def _nodes(dimensions: int) -> tuple[Numbers, Numbers]:
+    """Points (draws, dimensions) and weights to average over independent standard normal numbers.
 
-    A single number is averaged over a fine grid, which is exact to many digits; more of them over even draws (Sobol).
+    A fine grid for a single number, which is exact to many digits; quasi-random draws for more.
     """
-    if dimensions == 1:
-        points = np.linspace(-REACH, REACH, DRAWS + 1)[:, None]
-        weights = np.exp(-(points[:, 0] ** 2) / 2)
-    else:
-        sobol = qmc.Sobol(dimensions, rng=np.random.default_rng(0)).random(DRAWS)
-        points = ndtri(np.clip(sobol, TINY, 1 - TINY))
-        weights = np.ones(DRAWS)
-    weights /= weights.sum()
-    points.flags.writeable = weights.flags.writeable = False
-    return points, weights
+    if dimensions > 1:
+        return normal_draws(dimensions, DRAWS), np.full(DRAWS, 1 / DRAWS)
+    points = np.linspace(-MAX_DEVIATIONS, MAX_DEVIATIONS, DRAWS + 1)[:, None]
+    weights = np.exp(-(points[:, 0] ** 2) / 2)
+    return points, weights / weights.sum()

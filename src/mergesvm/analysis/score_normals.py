@@ -1,4 +1,4 @@
-"""The scores of two classes as mixtures of normals, one for each model and the rows that it is asked about."""
+"""Scores of two classes as mixtures of normals, one component per model and the knowledge it is applied to."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from mergesvm.models.linear import LinearModel
 
 Numbers = NDArray[np.float64]
 
-FARTHEST = 40.0
-"""Beyond so many standard deviations a normal distribution has nothing that float64 could tell."""
+MAX_DEVIATIONS = 40.0
+"""Beyond this many standard deviations the tail of a normal distribution is zero in float64."""
 
-SHARPEST = 1e-9
-"""The least standard deviation, as a share of the range of all scores: that of a class of one row is 0."""
+MIN_RELATIVE_DEVIATION = 1e-9
+"""Smallest standard deviation relative to the range of all scores: a class of one row has 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreNormals:
-    """Scores of two classes, each a mixture of normals; place 0 is the class with low scores, 1 that with high ones.
+    """Scores of two classes, each a mixture of normals; side 0 is the class with low scores, side 1 with high scores.
 
     Attributes
     ----------
     labels : pair of labels
-        The first and the second class of the models, wherever they are here.
+        The first and the second class of the models, whichever side they are on.
     means, deviations, weights : pairs of arrays
-        Of each class one number for each part of the mixture; weights add to 1.
-    shares : array of shape (2,)
-        The share of each class in all rows.
+        For each side one number per component of the mixture; weights add to 1.
+    prevalence : array of shape (2,)
+        Fraction of all rows on each side.
     """
 
     labels: tuple[Label, Label]
     means: tuple[Numbers, Numbers]
     deviations: tuple[Numbers, Numbers]
     weights: tuple[Numbers, Numbers]
-    shares: Numbers
+    prevalence: Numbers
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[LinearModel, Knowledge]]) -> ScoreNormals:
-        """The scores that models give to rows of which these are the sums, by class: w.mu_c + b and w' Sigma_c w."""
+        """Scores of models on the rows of knowledge: mean w.mu_c + b and variance w' Sigma_c w in class c."""
         labels = _labels(pairs)
         parts: tuple[list[tuple[float, float, float]], ...] = ([], [])
         for model, knowledge in pairs:
@@ -57,11 +57,13 @@ class ScoreNormals:
                 parts[labels.index(label)].append((float(mean), float(variance), float(count)))
         for label, part in zip(labels, parts, strict=True):
             if not part:
-                raise KnowledgeError(f"There are no rows of class {label!r}, of which nothing can be expected then.")
+                raise KnowledgeError(
+                    f"The knowledge has no rows of class {label!r}. An operating point needs rows of both classes."
+                )
         low, high = (np.array(part).T for part in parts)
         every = np.hstack([low, high])
         spread = float(np.ptp(every[0]) + np.sqrt(every[1].max()))
-        least = SHARPEST * spread or 1e-12 * max(1.0, float(np.abs(every[0]).max()))
+        least = MIN_RELATIVE_DEVIATION * spread or 1e-12 * max(1.0, float(np.abs(every[0]).max()))
         counts = np.array([low[2].sum(), high[2].sum()])
         return cls(
             labels,
@@ -72,25 +74,25 @@ class ScoreNormals:
         )
 
     def mirrored(self) -> ScoreNormals:
-        """The same with the classes changed, and all scores with the other sign: what is above was below."""
+        """The mixtures of the negated scores, with the two sides exchanged."""
         (a, b), (c, d), (e, f) = self.means, self.deviations, self.weights
-        return ScoreNormals(self.labels, (-b, -a), (d, c), (f, e), self.shares[::-1])
+        return ScoreNormals(self.labels, (-b, -a), (d, c), (f, e), self.prevalence[::-1])
 
     def above(self, side: int, threshold: Any) -> Numbers:
-        """The share of a class that scores above a threshold, or above each of several."""
+        """Fraction of a side that scores above a threshold, or above each of several."""
         return self._tail(side, threshold, -1.0)
 
     def below(self, side: int, threshold: Any) -> Numbers:
-        """The share of a class that does not; as exact, where it is tiny, as the other."""
+        """Fraction of a side that scores at or below a threshold; accurate also if it is tiny."""
         return self._tail(side, threshold, 1.0)
 
     def _tail(self, side: int, threshold: Any, sign: float) -> Numbers:
         distance = (np.asarray(threshold)[..., None] - self.means[side]) / self.deviations[side]
-        share: Numbers = ndtr(sign * distance) @ self.weights[side]
-        return share
+        fraction: Numbers = ndtr(sign * distance) @ self.weights[side]
+        return fraction
 
     def log_density(self, side: int, threshold: Any) -> Numbers:
-        """The logarithm of the density of a class at a score."""
+        """Logarithm of the density of a side at a score."""
         distance = (np.asarray(threshold)[..., None] - self.means[side]) / self.deviations[side]
         heights = np.log(self.weights[side]) - np.log(self.deviations[side]) - np.log(2 * np.pi) / 2
         density: Numbers = logsumexp(heights - distance**2 / 2, axis=-1)
@@ -98,16 +100,16 @@ class ScoreNormals:
 
     @property
     def lowest(self) -> float:
-        """A score below all."""
-        return float(min((m - FARTHEST * s).min() for m, s in zip(self.means, self.deviations, strict=True)))
+        """A score below all others."""
+        return float(min((m - MAX_DEVIATIONS * s).min() for m, s in zip(self.means, self.deviations, strict=True)))
 
     @property
     def highest(self) -> float:
-        """A score above all."""
-        return float(max((m + FARTHEST * s).max() for m, s in zip(self.means, self.deviations, strict=True)))
+        """A score above all others."""
+        return float(max((m + MAX_DEVIATIONS * s).max() for m, s in zip(self.means, self.deviations, strict=True)))
 
     def grid(self, points: int) -> Numbers:
-        """Rising scores, so many over eight standard deviations to either side of each normal of the mixtures."""
+        """Increasing scores: ``points`` within eight standard deviations of the mean of each component."""
         steps = np.linspace(-8, 8, points)
         parts = [
             (mean[:, None] + spread[:, None] * steps).ravel()
@@ -117,46 +119,44 @@ class ScoreNormals:
 
     @property
     def auc(self) -> float:
-        """The probability that a row of the second class here scores higher than one of the first."""
+        """Area under the ROC curve: probability that a row of side 1 scores higher than one of side 0."""
         gaps = self.means[1][:, None] - self.means[0]
         widths = np.hypot(self.deviations[1][:, None], self.deviations[0])
         return float(self.weights[1] @ ndtr(gaps / widths) @ self.weights[0])
 
 
 def _labels(pairs: Sequence[tuple[LinearModel, Knowledge]]) -> tuple[Label, Label]:
-    """The two classes, once everything is found to go together."""
+    """The two classes, after checking that models and knowledge match."""
     if not pairs or not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
-        raise ParameterError("Give knowledge and a model, or a sequence of (model, knowledge) pairs.")
+        raise ParameterError("Give knowledge and a model, or a list of (model, knowledge) pairs.")
     for model, knowledge in pairs:
         if not isinstance(model, LinearModel) or not isinstance(knowledge, Knowledge):
             found = f"{type(model).__name__} and {type(knowledge).__name__}"
-            raise FormError(
-                f"Operating points are found for linear models of two classes and knowledge of their rows, not for "
-                f"{found}."
-            )
+            raise FormError(f"An operating point needs a linear model of two classes and knowledge, not {found}.")
         if len(model.labels) != 2:
             raise FormError(
-                f"An operating point is between two classes, and the model has {len(model.labels)}. Join the others "
-                f"first, and solve again: knowledge.join({{'other': [...]}})."
+                f"An operating point needs two classes, but the model has {len(model.labels)}. Join classes and solve "
+                f"again: knowledge.join({{'other': [...]}})."
             )
         if model.labels != pairs[0][0].labels:
-            raise KnowledgeError(f"The models differ in their classes: {pairs[0][0].labels} and {model.labels}.")
-        strangers = [label for label in knowledge.labels if label not in model.labels]
-        if strangers:
+            raise KnowledgeError(f"The models have different classes: {pairs[0][0].labels} and {model.labels}.")
+        unknown = [label for label in knowledge.labels if label not in model.labels]
+        if unknown:
             raise KnowledgeError(
-                f"The knowledge is of class {strangers[0]!r} too, and the model of {model.labels[0]!r} and "
-                f"{model.labels[1]!r} only. Join the others first: knowledge.join; or leave them out: knowledge.only."
+                f"The knowledge has rows of class {unknown[0]!r}, but the model knows only {model.labels[0]!r} and "
+                f"{model.labels[1]!r}. Join the classes, knowledge.join, or leave them out, knowledge.only."
             )
-        # The form and the kind of labels may differ; features may not.
+        # Pooling and the type of labels may differ, features may not.
         if (model.signature.features, model.layout) != (knowledge.features, knowledge.layout):
             raise KnowledgeError(
-                f"The knowledge is of {_said(knowledge)}, the model of {_said(model)}: it cannot score such rows."
+                f"The knowledge has {_described(knowledge)}, but the model {_described(model)}. Learn the rows with "
+                f"the columns of the model."
             )
     one, other = pairs[0][0].labels
     return one, other
 
 
-def _said(thing: Any) -> str:
+def _described(thing: Any) -> str:
     names = thing.signature.names
     named = "without names" if names is None else f"named {', '.join(map(repr, names[:12]))}"
     return f"{thing.signature.inputs} columns {named}, mapped by {thing.signature.features}"

@@ -64,7 +64,7 @@ def answers_facts(answers: Answers) -> dict[str, Any]:
 
 
 def _point(point: Any) -> dict[str, Any]:
-    return {key: value for key, value in asdict(point).items() if key not in ("shares", "positive")}
+    return {key: value for key, value in asdict(point).items() if key not in ("prevalence", "positive")}
 
 
 def as_json_value(value: Any) -> Any:

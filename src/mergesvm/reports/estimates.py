@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.analysis.expected import EVERYTHING, MOST_SCORES, Expected, expected_of_all
+from mergesvm.analysis.expected import ESTIMATES, MAX_DRAWN_SCORES, Expected, expected_of_all
 from mergesvm.analysis.validation import Validation, validate
 from mergesvm.errors import FoldWarning, KnowledgeError
 from mergesvm.knowledge.folds import Folds
@@ -84,7 +84,7 @@ def validate_quietly(folds: Folds, **grid: Any) -> Validation:
 
 def can_estimate_accuracy(options: SolveOptions, knowledge: Knowledge) -> bool:
     """Whether there are few enough binary problems to sample their scores jointly."""
-    return len(options.problems(knowledge)) <= MOST_SCORES
+    return len(options.problems(knowledge)) <= MAX_DRAWN_SCORES
 
 
 def _held_out(folds: Folds, options: SolveOptions) -> Estimates:
@@ -112,7 +112,7 @@ def _held_out(folds: Folds, options: SolveOptions) -> Estimates:
 
 def _expected(model: Model, knowledge: Knowledge) -> Expected:
     """Expected scores of a model; NaN for those that would need sampling of too many scores."""
-    wanted = EVERYTHING if len(model.coef_) <= MOST_SCORES else ("aucs",)
+    wanted = ESTIMATES if len(model.coef_) <= MAX_DRAWN_SCORES else ("aucs",)
     return expected_of_all([model], knowledge, wanted)[0]
 
 

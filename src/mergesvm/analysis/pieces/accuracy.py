@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from mergesvm.analysis.normal_draws import normal_draws
 from mergesvm.analysis.orthant import probability_highest, probability_positive
 from mergesvm.analysis.pieces.score_moments import ScoreMoments
 from mergesvm.multiclass.votes import winners
@@ -41,11 +41,7 @@ def accuracies(scores: ScoreMoments, one_vs_one: bool) -> Numbers:
 
 
 def _recalls_by_voting(scores: ScoreMoments, n_classes: int) -> Numbers:
-    from scipy.stats import qmc  # slow to import
-
-    n_problems = scores.means.shape[-1]
-    sobol = qmc.Sobol(n_problems, rng=np.random.default_rng(0)).random(DRAWS)
-    draws = ndtri(np.clip(sobol, 1e-12, 1 - 1e-12))
+    draws = normal_draws(scores.means.shape[-1], DRAWS)
     recalls, spread = np.zeros(scores.counts.shape), scores.covariances
     spread = np.broadcast_to(spread, (*scores.counts.shape, *spread.shape[-2:]))
     for at in zip(*np.nonzero(scores.counts), strict=True):
