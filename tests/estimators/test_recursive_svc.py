@@ -224,7 +224,7 @@ def test_with_a_feature_map(data):
         RecursiveSVC.from_knowledge(live.to_knowledge()).forget(X[:9], y[:9]).partial_fit(X[:9], y[:9]), expected, X
     )
     assert [live.predict_one(row) for row in X[:50]] == expected.predict(X[:50]).tolist()
-    with pytest.raises(FeatureMapError, match="one row is no sample"):
+    with pytest.raises(FeatureMapError, match="one row is not enough"):
         RecursiveSVC(features="fourier:5").learn_one(X[0], 0)
     named = RecursiveSVC(features="fourier:20", random_state=1).partial_fit(X[:50], y[:50])
     assert named.features_ == ms.features.Fourier(20, seed=1).freeze(X[:50])
@@ -343,9 +343,9 @@ def test_files_are_followed_in_slices(data, tmp_path):
     live = RecursiveSVC().fit(rows)
     assert_same(live, MergeSVC().fit(frame[list("abcde")], y), frame[list("abcde")])
     assert [origin.rows for origin in live.to_knowledge().provenance] == [350, 250]
-    with pytest.raises(ParameterError, match="leave y and sample_weight out"):
+    with pytest.raises(ParameterError, match="leave out y and sample_weight"):
         live.partial_fit(rows, y)
-    with pytest.raises(DataError, match="columns are others"):
+    with pytest.raises(DataError, match="columns differ"):
         live.partial_fit(ms.scan(tmp_path / "1.csv", label="y", features=["a", "b"]))
 
 

@@ -1,1 +1,1 @@
-"""The scikit-learn estimators. They validate, call the methods, and keep the result."""
+"""Estimators with the scikit-learn API: they validate, call a method, and keep the result."""

@@ -1,4 +1,4 @@
-"""What all faces do with their inputs: names and width by scikit-learn's rules, and the map that a name stands for."""
+"""Input handling of all estimators: rows, labels, feature names and feature maps."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def restore_input_on_failure(estimator: BaseEstimator) -> Iterator[None]:
 def rows_to_learn(
     estimator: BaseEstimator, X: Any, y: Any, reset: bool, engine: Any = None, *, own: bool = False
 ) -> tuple[Any, Any]:
-    """Rows and labels to learn from; only names and width are checked, values where they are learned.
+    """Convert rows and labels to learn from; feature names and their number are checked, values only when learned.
 
-    Collections that lie on the workers of the engine stay what they are. Where many ranks run the same program, what is
-    wrong at one of them is said by all; where each has its ``own`` rows, one may have none.
+    Collections of the engine are returned unchanged. If several ranks run the same program, an error on one rank is
+    raised on all. If each rank has its ``own`` rows, a rank may have none.
     """
     spread = placed(engine)[1]
     if spread is None:
         return _rows_to_learn(estimator, X, y, reset)
     if own and spread.holds(X):
-        # Of a table only its columns are looked at, which an empty table of the same kind tells.
+        # Only the columns are checked, and for those the empty metadata table of Dask is enough.
         validate_data(
             estimator, getattr(X, "_meta", X) if hasattr(X, "columns") else X, reset=reset, skip_check_array=True
         )
@@ -61,7 +61,7 @@ def _rows_to_learn(estimator: BaseEstimator, X: Any, y: Any, reset: bool, empty:
     rows = as_rows(X, empty=empty)
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", None)
-    rows.names = None if names is None else tuple(names)  # what scikit-learn takes for names counts
+    rows.names = None if names is None else tuple(names)  # only names that scikit-learn accepts
     labels = column_or_1d(y, warn=True, dtype=None) if getattr(y, "ndim", 1) == 2 else y
     return rows, labels
 
@@ -75,14 +75,14 @@ def check_classes(labels: Iterable[Label], classes: Any) -> None:
 
 
 def frozen_map_of(mapping: FeatureMap, rows: Any, labels: Any, engine: Any) -> FeatureMap:
-    """The map frozen on these rows, by one rank for all; collections leave it as it is."""
+    """Freeze the map on these rows, on one rank for all; with collections it stays as it is."""
     if not isinstance(rows, Rows):
         return mapping
     return agreed(placed(engine)[1], partial(mapping.freeze, rows, labels), rows)
 
 
 def rows_to_predict(estimator: BaseEstimator, X: Any) -> Rows:
-    """Rows to predict, of a fitted estimator."""
+    """Convert rows to predict; raises an error if the estimator is not fitted."""
     check_is_fitted(estimator)
     rows = as_rows(X)
     validate_data(estimator, X, reset=False, skip_check_array=True)
@@ -90,8 +90,20 @@ def rows_to_predict(estimator: BaseEstimator, X: Any) -> Rows:
 
 
 def map_of(features: FeatureMap | str | None, n_features: int | None, random_state: Any) -> FeatureMap:
-    """The map that is meant by the parameters ``features``, ``n_features`` and ``random_state``."""
-    seed = random_state
-    if isinstance(features, str) and not isinstance(seed, (int, np.integer)):
-        seed = int(check_random_state(seed).randint(2**31 - 1))
-    return as_map(features, n_features, seed)
+    """The feature map that the parameters ``features``, ``n_features`` and ``random_state`` describe."""
+    return as_map(features, n_features, seed_of(random_state) if isinstance(features, str) else random_state)
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed from ``random_state``, drawn if it is None or a generator."""
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def set_input_columns(estimator: BaseEstimator, width: int, names: Iterable[str] | None) -> None:
+    """Set ``n_features_in_`` and ``feature_names_in_`` as scikit-learn does for a table."""
+    estimator.n_features_in_ = width
+    estimator.__dict__.pop("feature_names_in_", None)
+    if names is not None:
+        estimator.feature_names_in_ = np.array(tuple(names), dtype=object)

@@ -1,11 +1,10 @@
-"""MergeSVC: the weighted proximal SVM with scikit-learn's manners."""
+"""MergeSVC: the weighted proximal SVM with the scikit-learn API."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -14,7 +13,7 @@ from mergesvm.data.labels import Label
 from mergesvm.engines.base import Engine
 from mergesvm.errors import FormError, ParameterError
 from mergesvm.estimators.base import LinearClassifier
-from mergesvm.estimators.inputs import check_classes, frozen_map_of, rows_to_learn
+from mergesvm.estimators.inputs import check_classes, frozen_map_of, rows_to_learn, set_input_columns
 from mergesvm.features.base import FeatureMap
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
@@ -26,54 +25,53 @@ SOLVE_PARAMETERS = ("C", "class_weight", "multiclass", "standardize", "penalize_
 
 
 class MergeSVC(LinearClassifier):
-    """A weighted proximal support vector machine that merges, forgets, and is solved again without data.
+    """Weighted proximal support vector classifier that merges, forgets, and is re-solved without data.
 
     Parameters
     ----------
     C : float
-        Weight of the errors against that of the coefficients.
+        Weight of the errors relative to the penalty on the coefficients. A larger C fits the data more closely.
     class_weight : {None, "inverse", "complement", "balanced"} or dict
-        Weights against imbalance; see :func:`mergesvm.solve`.
+        Weights of the classes; see :func:`mergesvm.solve`.
     multiclass : {"ovr", "ovo"}
         One-vs-rest, or one-vs-one by vote.
     standardize : bool
-        Penalise coefficients in units of the standard deviations of the features.
+        Whether to penalise coefficients as if the features were standardised.
     penalize_intercept : bool
-        True as in the papers, False as in scikit-learn's ridge classifier.
+        True as in the papers, False as in ``RidgeClassifier``.
     ties : {"recount", "sequential", "margin"}
-        What decides between classes with as many votes.
+        How ties between classes with the same number of votes are broken.
     per_class : bool
-        False keeps one pooled matrix instead of one a class: less memory, fewer choices afterwards.
+        False keeps one pooled matrix instead of one per class: less memory, but class weights are then fixed.
     features : {"hidden", "fourier", "nystroem", "patches", "pca"}, FeatureMap or None
-        What rows are mapped by before they are learned, for a model that is not linear: the name of a map, also with
-        parameters as in ``"hidden:2000,activation=tanh"``, or a map of :mod:`mergesvm.features`. One that is not frozen
-        is frozen on the first rows learned. Estimators that are to be merged need the same frozen map.
+        Feature map for a model that is not linear: a name, optionally with parameters as in
+        ``"hidden:2000,activation=tanh"``, or a map of :mod:`mergesvm.features`. A map that is not frozen is frozen on
+        the first rows learned. Estimators can be merged only if they have the same frozen map.
     n_features : int, optional
-        Size of a map that is given by name: its number of features, or of filters; 1,000 by default, and 64 filters.
+        Size of a map given by name: the number of features (default 1,000) or filters (default 64).
     random_state : int, RandomState or None
-        Seed of a map that is given by name.
+        Seed of a map given by name.
     precision : {"float64", "float32"}, optional
-        In which precision products of wide rows are formed: by default that of the map, and float64 where there is
-        none.
+        Precision of matrix products of wide rows (default: that of the map, else float64).
     engine : Engine, optional
-        Where rows are learned: see :mod:`mergesvm.engines` and :func:`mergesvm.learn`. With ``Dask``, X and y may be
-        collections of Dask. Under ``MPI`` each rank gives its own rows, and all get the model of all. Threads by
-        default.
+        Where rows are learned (default: threads); see :mod:`mergesvm.engines` and :func:`mergesvm.learn`. With
+        ``Dask``, X and y may be Dask collections. Under ``MPI`` each rank passes its own rows, and all ranks get the
+        model of all rows.
     n_jobs : int, optional
-        Number of threads, one a core by default; with an engine other than threads those of each worker, one.
+        Number of threads (default: one per core; one per worker on other engines).
 
     Attributes
     ----------
     knowledge_ : Knowledge
-        What has been learned: the sums from which everything else follows.
+        The sums of all rows learned.
     features_ : FeatureMap
-        The frozen map.
+        The frozen feature map.
     model_ : LinearModel or PairwiseModel
-        The solution, on the parameters of the last time something was learned or resolved.
+        The model, solved with the parameters at the last call that learned, merged or resolved.
     classes_, coef_, intercept_ : arrays
     n_features_in_ : int
     feature_names_in_ : array of str
-        Where the columns of X had names, all of them text.
+        Defined if all column names of X are strings.
 
     Examples
     --------
@@ -126,42 +124,40 @@ class MergeSVC(LinearClassifier):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from these rows alone, and solve."""
+        """Learn from these rows, discarding earlier ones, and solve."""
         with self._fitting():
             knowledge = self._learn(X, y, sample_weight, reset=True)
-            return self._know(knowledge, self._solve(knowledge, self._current_options()))
+            return self._keep(knowledge, self._solve(knowledge, self._current_options()))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from more rows. Classes are discovered as they come; ``classes``, if given, is what they must be among.
+        """Learn from more rows. New classes are added; ``classes``, if given, lists those allowed.
 
-        The model is solved when it is next asked for, so that a slice costs the same however many came before.
+        The model is solved when it is next used, so the cost of a call does not depend on earlier calls.
         """
         known = getattr(self, "knowledge_", None)
         with self._fitting():
             piece = self._learn(X, y, sample_weight, reset=known is None)
             check_classes(piece.labels, classes)
-            return self._know(piece if known is None else known + piece)
+            return self._keep(piece if known is None else known + piece)
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take rows back that were learned before, exactly: the model becomes the one that never saw them."""
+        """Remove rows that were learned before, exactly: the model is as if they had never been learned."""
         check_is_fitted(self)
         with self._fitting():
-            return self._know(self.knowledge_ - self._learn(X, y, sample_weight, reset=False))
+            return self._keep(self.knowledge_ - self._learn(X, y, sample_weight, reset=False))
 
     def merge(self, other: MergeSVC | Knowledge) -> Self:
-        """Add what another fitted estimator has learned, or knowledge from anywhere; also to one not yet fitted."""
+        """Add the knowledge of another fitted estimator, or any knowledge; this estimator need not be fitted."""
         if isinstance(other, MergeSVC):
             check_is_fitted(other)
         elif not isinstance(other, Knowledge):
-            raise TypeError(f"A MergeSVC merges with another or with knowledge, not with {type(other).__name__}.")
+            raise TypeError(f"A MergeSVC can be merged with a MergeSVC or Knowledge, not with {type(other).__name__}.")
         more = other.knowledge_ if isinstance(other, MergeSVC) else other
         with self._fitting():
             if hasattr(self, "knowledge_"):
-                return self._know(self.knowledge_ + more)
-            self.n_features_in_ = more.signature.inputs
-            if more.signature.names is not None:
-                self.feature_names_in_ = np.array(more.signature.names, dtype=object)
-            return self._know(more)
+                return self._keep(self.knowledge_ + more)
+            set_input_columns(self, more.signature.inputs, more.signature.names)
+            return self._keep(more)
 
     def __add__(self, other: object) -> MergeSVC:
         if not isinstance(other, (MergeSVC, Knowledge)):
@@ -171,28 +167,28 @@ class MergeSVC(LinearClassifier):
         return both.merge(self).merge(other)
 
     def __radd__(self, other: object) -> MergeSVC:
-        # So that sum(machines), which begins with 0, works as one expects.
+        # sum(estimators) starts with 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def resolve(self, **parameters: Any) -> Self:
-        """Solve again on other terms, without data: C, class_weight, multiclass, standardize, ...; all are kept.
+        """Solve again with other values of C, class_weight, multiclass, standardize and so on, without data.
 
-        Nothing changes if the new terms cannot be solved.
+        The new values are kept as parameters. On an error nothing is changed.
         """
         check_is_fitted(self)
         unknown = sorted(set(parameters) - set(SOLVE_PARAMETERS))
         if unknown:
-            what = "cannot be changed without data" if unknown[0] in self.get_params() else "is not a parameter"
-            raise ParameterError(f"{unknown[0]!r} {what}. What can be changed: {', '.join(SOLVE_PARAMETERS)}.")
+            problem = "cannot be changed without data" if unknown[0] in self.get_params() else "is not a parameter"
+            raise ParameterError(f"{unknown[0]!r} {problem}. Choose from: {', '.join(SOLVE_PARAMETERS)}.")
         fixed = self._options["class_weight"]
         if not self.knowledge_.per_class and parameters.get("class_weight", fixed) != fixed:
-            raise FormError("In the pooled form class weights are fixed when learning, and cannot be changed.")
+            raise FormError("With per_class=False class weights are fixed when learning, and cannot be changed.")
         model = self._solve(self.knowledge_, self._current_options() | parameters)
-        return self.set_params(**parameters)._know(self.knowledge_, model)  # type: ignore[no-any-return]
+        return self.set_params(**parameters)._keep(self.knowledge_, model)  # type: ignore[no-any-return]
 
     @property
     def model_(self) -> LinearModel | PairwiseModel:
-        """The solution, solved when first asked for after something was learned, merged or forgotten."""
+        """The model, solved when it is first used after rows were learned, merged or forgotten."""
         check_is_fitted(self)
         if self._model is None:
             self._model = self._solve(self.knowledge_, self._options)
@@ -200,19 +196,19 @@ class MergeSVC(LinearClassifier):
 
     @property
     def features_(self) -> FeatureMap:
-        """The frozen map by which rows become features; the identity for a linear model."""
+        """The frozen feature map; the identity for a linear model."""
         check_is_fitted(self)
         return self.knowledge_.features
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The classes known, sorted."""
+        """The classes, sorted."""
         check_is_fitted(self)
         return self.knowledge_.classes
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Knowledge:
         if self.engine is not None and getattr(self.engine, "root", None) is not None:
-            raise ParameterError(f"A MergeSVC is fitted at all ranks: give it {type(self.engine).__name__}(root=None).")
+            raise ParameterError(f"A MergeSVC is fitted on all ranks: use {type(self.engine).__name__}(root=None).")
         rows, labels = rows_to_learn(self, X, y, reset, self.engine, own=True)
         knowledge = None if reset else self.knowledge_
         if knowledge is not None:
@@ -239,21 +235,21 @@ class MergeSVC(LinearClassifier):
         if not isinstance(self.class_weight, Mapping):
             raise ParameterError(
                 f"With per_class=False class weights are fixed when learning, before the counts are known: "
-                f"class_weight has to be None or a dict, not {self.class_weight!r}."
+                f"class_weight must be None or a dict. Got {self.class_weight!r}."
             )
         return self.class_weight
 
     def _solve(self, knowledge: Knowledge, options: dict[str, Any]) -> LinearModel | PairwiseModel:
-        # In the pooled form the weights of the classes are in the sums already.
+        # With per_class=False the sums already include the class weights.
         changes = {} if knowledge.per_class else {"class_weight": None}
-        # Ranks that all solve the same share the cores of their machine.
+        # All ranks solve the same problem, and share the cores of their machine.
         shared = self.n_jobs is None and self.engine is not None and self.engine.collective
         return solve(knowledge, **(options | changes), n_jobs=1 if shared else self.n_jobs)
 
     def _current_options(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SOLVE_PARAMETERS}
 
-    def _know(self, knowledge: Knowledge, model: LinearModel | PairwiseModel | None = None) -> Self:
+    def _keep(self, knowledge: Knowledge, model: LinearModel | PairwiseModel | None = None) -> Self:
         # The current options are kept for a model that is solved later: parameters set later wait for fit or resolve.
         self.knowledge_, self._model, self._options = knowledge, model, self._current_options()
         return self

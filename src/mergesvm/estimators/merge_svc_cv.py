@@ -1,4 +1,4 @@
-"""MergeSVCCV: C, class weights and multi-class scheme chosen by cross-validation, for about the price of one pass."""
+"""MergeSVCCV: MergeSVC with C, class weights and multi-class scheme chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -31,44 +31,44 @@ from mergesvm.models.pairwise import PairwiseModel
 
 
 class MergeSVCCV(LinearClassifier):
-    """A :class:`MergeSVC` whose terms are chosen by cross-validation: one pass over the rows, and one more to measure.
+    """:class:`MergeSVC` with parameters chosen by cross-validation, in one pass over the rows and one to score.
 
-    The sums of each fold are kept; what is learned without a fold is their total less that fold. So every candidate of
-    the grid is solved without data, and all of them are measured at once on the rows that they have not seen.
+    The sums of each fold are kept; the sums of a training set are the total minus its fold. Every candidate of the grid
+    is therefore solved without data, and all of them are scored in one pass over the held-out rows.
 
     Parameters
     ----------
     Cs : list of float, optional
-        By default 25 from 1e-6 to 1e6.
-    class_weights : a weighting, or list of weightings
-        None, "inverse", "complement", "balanced", or a dict; see :func:`mergesvm.solve`.
+        Candidates (default: 25 values from 1e-6 to 1e6).
+    class_weights : None, str, dict, or list of these
+        Candidates among None, "inverse", "complement", "balanced", or a dict; see :func:`mergesvm.solve`.
     multiclass : {"ovr", "ovo"}, or list of both
     cv : int, splitter, iterable or None
-        An int, or None for 5: rows fall into so many folds by a hash of their values, or of their group where
-        ``groups`` are given to fit. Or a splitter of scikit-learn, or a list of splits, if no row is held out twice.
+        Number of folds (default 5), to which rows are assigned by a hash of their values, or of their group if
+        ``groups`` are given to :meth:`fit`. Or a splitter of scikit-learn, or a list of splits, in which no row is held
+        out twice.
     scoring : str
         "accuracy", "balanced_accuracy", "neg_log_loss", "roc_auc", "neg_squared_loss" or "neg_balanced_loss"; see
         :func:`mergesvm.validate`.
     measure : bool
-        False for no second pass: losses are exact all the same, and all else is estimated.
+        False for no second pass: losses are still exact, all other scores are estimated.
     calibration : {None, "isotonic", "platt"}
-        Fit probabilities on the decisions about rows held out, where those of the sums alone are poor; see
-        :meth:`Model.calibrated`.
+        Calibrate probabilities on the scores of held-out rows; see :meth:`Model.calibrated`.
     standardize, penalize_intercept, ties, features, n_features, random_state, precision, engine, n_jobs
-        As in :class:`MergeSVC`. With an engine other than threads, rows are learned there, and nothing is measured.
+        As in :class:`MergeSVC`. With an engine other than threads there is no second pass.
 
     Attributes
     ----------
-    C_, class_weight_, multiclass_ : the terms chosen
+    C_, class_weight_, multiclass_ : the chosen parameters
     best_score_ : float
     best_index_ : int
     best_params_ : dict
     cv_results_ : dict of arrays
-        As that of scikit-learn's GridSearchCV.
+        As in ``GridSearchCV``.
     validation_ : Validation
     folds_ : Folds
     knowledge_ : Knowledge
-        Of all rows.
+        The sums of all rows.
     model_ : LinearModel or PairwiseModel
     classes_, coef_, intercept_ : arrays
     n_features_in_ : int
@@ -79,8 +79,8 @@ class MergeSVCCV(LinearClassifier):
     >>> from sklearn.datasets import load_iris
     >>> from mergesvm import MergeSVCCV
     >>> X, y = load_iris(return_X_y=True)
-    >>> machine = MergeSVCCV(multiclass=["ovr", "ovo"]).fit(X, y)
-    >>> machine.multiclass_, machine.best_score_ > 0.95, len(machine.cv_results_["params"])
+    >>> search = MergeSVCCV(multiclass=["ovr", "ovo"]).fit(X, y)
+    >>> search.multiclass_, search.best_score_ > 0.95, len(search.cv_results_["params"])
     ('ovo', True, 50)
     """
 
@@ -135,7 +135,7 @@ class MergeSVCCV(LinearClassifier):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Learn from these rows, choose the terms, and solve on them."""
+        """Learn from these rows, choose the parameters, and solve with them."""
         spread = placed(self.engine)[1]
         with self._fitting():
             self._check_options()
@@ -145,7 +145,7 @@ class MergeSVCCV(LinearClassifier):
             def given() -> NDArray[np.int64] | None:
                 return self._given_folds(X, rows, labels, groups)
 
-            # A rank whose splits are wrong must not leave the others waiting.
+            # An error on one rank is raised on all.
             numbers = given() if spread is None else spread.together(given)
             folds = learn(
                 rows,
@@ -207,84 +207,84 @@ class MergeSVCCV(LinearClassifier):
             )
 
     def _given_folds(self, X: Any, rows: Any, labels: Any, groups: Any) -> NDArray[np.int64] | None:
-        """The fold of each row, where a splitter says it; None where rows fall into folds by themselves."""
+        """The fold of each row according to a splitter; None for folds by hash."""
         if self.cv is None or isinstance(self.cv, (int, np.integer)):
             return None
         if not isinstance(rows, Rows):
-            raise ParameterError("Rows on a cluster are not seen by a splitter: give cv as a number of folds.")
-        # As plain values: splitters take objects for continuous numbers, and say less clearly what is wrong with them.
+            raise ParameterError("Splitters cannot see rows on a cluster: give cv as a number of folds.")
+        # Splitters take labels of type object for continuous numbers, so they get plain values.
         encoded = Labels.encode(labels)
-        truth = label_array(encoded.classes)[encoded.codes]
+        target = label_array(encoded.classes)[encoded.codes]
         numbers = np.full(rows.n_rows, -1, dtype=np.int64)
-        for fold, (train, test) in enumerate(check_cv(self.cv, truth).split(X, truth, groups)):
-            held, learned = np.zeros(rows.n_rows, dtype=bool), np.zeros(rows.n_rows, dtype=bool)
-            held[test], learned[train] = True, True
-            if (numbers[held] >= 0).any() or (held == learned).any():
+        for fold, (train, test) in enumerate(check_cv(self.cv, target).split(X, target, groups)):
+            held_out, learned = np.zeros(rows.n_rows, dtype=bool), np.zeros(rows.n_rows, dtype=bool)
+            held_out[test], learned[train] = True, True
+            if (numbers[held_out] >= 0).any() or (held_out == learned).any():
                 raise ParameterError(
-                    f"{type(self.cv).__name__} holds a row out twice, or trains on other rows than all that it does "
-                    f"not hold out: only folds that part the rows can be taken back from their sum. Use KFold, "
-                    f"StratifiedKFold, GroupKFold or PredefinedSplit, or GridSearchCV(MergeSVC()) for all others."
+                    f"{type(self.cv).__name__} holds a row out twice, or does not train on all rows that it does not "
+                    f"hold out: only the folds of a partition can be subtracted from the total. Use KFold, "
+                    f"StratifiedKFold, GroupKFold or PredefinedSplit, or GridSearchCV(MergeSVC()) for other splits."
                 )
-            numbers[held] = fold
+            numbers[held_out] = fold
         return numbers
 
     @property
     def model_(self) -> LinearModel | PairwiseModel:
-        """The model of all rows on the terms chosen."""
+        """The model of all rows with the chosen parameters."""
         check_is_fitted(self)
         return self._model
 
     @property
     def knowledge_(self) -> Knowledge:
-        """What has been learned of all rows."""
+        """Knowledge of all rows."""
         check_is_fitted(self)
         return self.folds_.total
 
     @property
     def C_(self) -> float:  # noqa: N802 - scikit-learn's name
-        """The C chosen."""
+        """The chosen C."""
         check_is_fitted(self)
         return self.validation_.best.C
 
     @property
     def class_weight_(self) -> Mapping[Any, float] | str | None:
-        """The class weights chosen."""
+        """The chosen class weights."""
         check_is_fitted(self)
         weighting: Mapping[Any, float] | str | None = self.validation_.best.class_weight
         return weighting
 
     @property
     def multiclass_(self) -> str:
-        """The multi-class scheme chosen."""
+        """The chosen multi-class scheme."""
         check_is_fitted(self)
         return self.validation_.best.multiclass
 
     @property
     def best_index_(self) -> int:
-        """The place of the best candidate in ``cv_results_``."""
+        """Index of the best candidate in ``cv_results_``."""
         check_is_fitted(self)
         return self.validation_.best_index
 
     @property
     def best_score_(self) -> float:
-        """The mean score of the best candidate on rows that it had not seen."""
+        """Mean score of the best candidate on held-out rows."""
         check_is_fitted(self)
         return self.validation_.best_score
 
     @property
     def best_params_(self) -> dict[str, Any]:
-        """The terms chosen, as a dict."""
+        """The chosen parameters as a dict."""
         return {"C": self.C_, "class_weight": self.class_weight_, "multiclass": self.multiclass_}
 
     @property
     def cv_results_(self) -> dict[str, Any]:
-        """All candidates, as scikit-learn's GridSearchCV tells of them."""
+        """Scores of all candidates, as in ``GridSearchCV``."""
         check_is_fitted(self)
         validation = self.validation_
         scores, means = validation.scores[validation.scoring[0]], validation.mean()
         params = [
-            {"C": terms.C, "class_weight": terms.class_weight, "multiclass": terms.multiclass}
-            for terms in validation.grid
+            {"C": options.C, "class_weight": options.class_weight, "multiclass": options.multiclass}
+            for options in validation.grid
         ]
         columns = {f"param_{name}": _column([each[name] for each in params]) for name in params[0]}
         splits = {f"split{fold}_test_score": scores[:, fold] for fold in range(scores.shape[1])}

@@ -1,4 +1,4 @@
-"""PegasosSVC: support vector machines of the hinge loss by Pegasos, with scikit-learn's manners."""
+"""PegasosSVC: linear support vector machines trained by Pegasos, with the scikit-learn API."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, NoReturn, Self
 
-import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +15,7 @@ from mergesvm.engines.registry import placed
 from mergesvm.errors import FormError
 from mergesvm.estimators.base import LinearClassifier
 from mergesvm.estimators.constraints import Number
-from mergesvm.estimators.inputs import check_classes, frozen_map_of, rows_to_learn
+from mergesvm.estimators.inputs import check_classes, frozen_map_of, rows_to_learn, seed_of
 from mergesvm.features.base import FeatureMap
 from mergesvm.methods.pegasos.options import PegasosOptions
 from mergesvm.methods.pegasos.training import Pegasos, check_same_rows, train_pegasos
@@ -28,74 +26,74 @@ from mergesvm.models.schedule import LEAST, MOST, MOST_DRAWN, MOST_STEPS, Schedu
 
 
 class PegasosSVC(LinearClassifier):
-    """Linear support vector machines of the hinge loss, by Pegasos: one for each pair of classes, decided by vote.
+    """Linear support vector classifier with hinge loss, trained by Pegasos (stochastic subgradient descent).
 
-    Each problem minimises lambda/2 w.w + mean of omega max(0, 1 - y w.x) by ``n_iter`` steps, each along the
-    subgradient at a row drawn at random; a step costs one product of a row. Features should be of like size: put a
-    ``StandardScaler`` or ``MinMaxScaler`` before it, in a pipeline (and a ``PCA(0.95)`` for fewer features).
+    Each binary problem minimises lambda/2 w.w + mean of omega max(0, 1 - y w.x) in ``n_iter`` steps. A step follows the
+    subgradient at a random row, and costs one product with it. Features should have similar scales: put a
+    ``StandardScaler`` or ``MinMaxScaler`` before it in a pipeline, and a ``PCA(0.95)`` for fewer features.
 
-    :class:`MergeSVC` is exact, needs one pass, adds, forgets, and is solved again without data. Take Pegasos where the
-    hinge loss is wanted, which cares about rows near the margin only, and on several classes is often more accurate.
+    :class:`MergeSVC` is exact, needs one pass, merges, forgets, and is re-solved without data. Use Pegasos for the
+    hinge loss, which depends on rows near the margin only, and is often more accurate with several classes.
 
     Parameters
     ----------
     lambda_ : float
-        Weight of the coefficients against the mean loss of a row; in terms of the C of other machines 1 / (C rows).
+        Weight of the penalty relative to the mean loss; equivalent to 1 / (C n_rows) for the C of other estimators.
     n_iter : int
-        Steps in each problem, for :meth:`fit` and for each :meth:`partial_fit`: several times 1 / ``lambda_``, where
-        the optimum is wanted.
+        Steps per binary problem, in :meth:`fit` and in each :meth:`partial_fit`. To reach the optimum, use several
+        times 1 / ``lambda_``.
     multiclass : {"ovo", "ovr"}
         One-vs-one by vote, or one-vs-rest.
     alpha : float, optional
-        Another name for ``lambda_``, as ``SGDClassifier`` has it; where given, it counts.
+        Alias of ``lambda_``, as in ``SGDClassifier``; overrides it if given.
     batch_size : int
-        Rows that a step draws. It follows the mean of their subgradients.
+        Number of random rows per step, which follows the mean of their subgradients.
     average : float
-        Over which share of the steps, the last ones, coefficients are averaged; 0 for those of the last step.
+        Fraction of the steps, counted from the last, over which coefficients are averaged; 0 for no averaging.
     project : bool
-        Whether every step ends in the ball w.w <= mean of omega / lambda, in which the solution lies.
+        Whether every step is projected onto the ball w.w <= mean of omega / lambda, which contains the solution.
     fit_intercept : bool
-        True for an intercept, as that of a feature that is the same in all rows; False for none, as in the paper.
+        Whether to add a constant feature, whose coefficient is the intercept; False as in the paper.
     intercept_scaling : float, optional
-        The value of that feature. The larger, the less the intercept is penalised, and the faster it is learned: by
-        default the root mean square length of the rows, so that it keeps pace with the coefficients in any units.
+        Value of the constant feature. The larger it is, the less the intercept is penalised, and the faster it is
+        learned (default: the root mean square norm of the rows, which suits features of any scale).
     class_weight : {None, "inverse", "complement", "balanced"} or dict
-        Weights against imbalance; see :func:`mergesvm.solve`. They multiply the loss, by the counts of the rows that
-        are fitted. ``"inverse"`` is small, and wants a ``lambda_`` as many times smaller.
+        Weights of the classes, which multiply the loss; see :func:`mergesvm.solve`. Weights by ``"inverse"`` are
+        small, and need a ``lambda_`` that is smaller by the same factor.
     ties : {"recount", "sequential", "margin"}
-        What decides between classes with as many votes.
+        How ties between classes with the same number of votes are broken.
     features : {"hidden", "fourier", "nystroem", "patches", "pca"}, FeatureMap or None
-        What rows are mapped by first, for a model that is not linear; see :class:`MergeSVC`. Mapped rows lie in memory.
+        Feature map for a model that is not linear; see :class:`MergeSVC`. Mapped rows are kept in memory.
     n_features : int, optional
-        Size of a map that is given by name.
+        Size of a map given by name.
     random_state : int, RandomState or None
-        Seed of the draws, and of a map that is given by name. With the same seed, results are the same on any number of
-        threads. None for another seed every time.
+        Seed of the random rows, and of a map given by name. Results do not depend on the number of threads. None for a
+        different seed every time.
     precision : {"float64", "float32"}, optional
-        Of the coefficients while they are learned: by default float32 where rows are float32 or small whole numbers,
-        which serves for tens of millions of steps.
+        Precision of the coefficients during training (default: float32 if rows are float32 or small integers, which is
+        enough for tens of millions of steps).
     engine : Engine, optional
-        Where problems are walked, each by one worker: see :mod:`mergesvm.engines`. All workers get the rows; under MPI
-        all ranks have to give the same. Threads by default.
+        Where binary problems are trained, each by one worker (default: threads); see :mod:`mergesvm.engines`. All
+        workers get all rows; under MPI all ranks must pass the same rows.
     n_jobs : int, optional
-        Number of threads; one a core by default.
+        Number of threads (default: one per core).
 
     Attributes
     ----------
     model_ : LinearModel or PairwiseModel
-        What predicts; it can be saved, and written for ONNX.
+        The fitted model, which can be saved, and exported to ONNX.
     classes_, coef_, intercept_ : arrays
     n_iter_ : int
-        Steps made so far, in the problem that made most.
+        Largest number of steps of any binary problem so far.
     features_ : FeatureMap
-        The frozen map.
+        The frozen feature map.
     n_features_in_ : int
     feature_names_in_ : array of str
 
     Notes
     -----
-    Rows are drawn at random, and so have to lie in memory: C-ordered arrays of float64, float32 and 8- or 16-bit whole
-    numbers and CSR arrays are used where they are, everything else is converted once. 8-bit pixels are the fastest.
+    Rows are accessed at random, and must fit into memory. C-ordered arrays of float64, float32 and 8- or 16-bit
+    integers and CSR arrays are used without a copy, everything else is converted once. 8-bit pixels are the fastest.
 
     Examples
     --------
@@ -160,15 +158,15 @@ class PegasosSVC(LinearClassifier):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, initial: Any = None) -> Self:
-        """Learn from these rows alone.
+        """Learn from these rows, discarding earlier ones.
 
         Parameters
         ----------
         X, y : rows and their labels
         initial : MergeSVC, LinearModel or PairwiseModel, optional
-            Fitted on the same classes, features and scheme: steps begin at its planes. One to ten thousand then do what
-            takes two or three times as many from zero. The first few hundred make good planes worse, and after many
-            it no longer matters where they began.
+            Model of the same classes, features and multi-class scheme, whose coefficients are the starting point. It
+            saves about half to two thirds of the first thousands of steps. The first few hundred steps make a good
+            start worse, and after many steps it no longer matters.
         """
         with self._fitting():
             options = self._options()
@@ -179,18 +177,18 @@ class PegasosSVC(LinearClassifier):
                 batch,
                 features,
                 options,
-                seed=self._seed(),
-                initial=None if initial is None else _planes(initial),
+                seed=seed_of(self.random_state),
+                initial=None if initial is None else _initial_model(initial),
                 engine=self.engine,
                 n_jobs=self.n_jobs,
             )
             return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Go on with more rows: ``n_iter`` steps more in every problem that these rows lie on both sides of.
+        """Continue with more rows: ``n_iter`` further steps in every binary problem with rows of both classes.
 
-        Classes are discovered as they come; ``classes``, if given, is what they must be among. Problems of new classes
-        begin at zero. Steps are drawn from these rows only, and an average is over the last of these steps.
+        New classes are added, with coefficients that start at zero; ``classes``, if given, lists those allowed. Steps
+        and averages are over these rows only.
         """
         before: Pegasos | None = getattr(self, "_learned", None)
         if before is None and classes is None:
@@ -218,12 +216,12 @@ class PegasosSVC(LinearClassifier):
         return batch
 
     def forget(self, X: Any, y: Any = None) -> NoReturn:  # noqa: ARG002
-        """Raises an error: of the hinge loss no sums are kept from which rows could be taken back."""
-        raise FormError(f"A PegasosSVC cannot forget rows: {WHY}")
+        """Raise an error: with the hinge loss there are no sums from which rows could be subtracted."""
+        raise FormError(f"A PegasosSVC cannot forget rows: {NO_SUMS}")
 
     def merge(self, other: Any) -> NoReturn:  # noqa: ARG002
-        """Raises an error: of the hinge loss no sums are kept that could be added."""
-        raise FormError(f"A PegasosSVC cannot be merged with another: {WHY}")
+        """Raise an error: with the hinge loss there are no sums that could be added."""
+        raise FormError(f"A PegasosSVC cannot be merged: {NO_SUMS}")
 
     def __add__(self, other: object) -> NoReturn:
         self.merge(other)
@@ -233,13 +231,13 @@ class PegasosSVC(LinearClassifier):
 
     @property
     def model_(self) -> LinearModel | PairwiseModel:
-        """What predicts."""
+        """The fitted model."""
         check_is_fitted(self)
         return self._learned.model
 
     @property
     def n_iter_(self) -> int:
-        """Steps made so far, in the problem that made most."""
+        """Largest number of steps of any binary problem so far."""
         check_is_fitted(self)
         return self._learned.steps
 
@@ -255,22 +253,18 @@ class PegasosSVC(LinearClassifier):
         )
         return PegasosOptions(schedule, self.multiclass, self.class_weight, self.ties, self.precision)
 
-    def _seed(self) -> int:
-        seed = self.random_state
-        return int(seed) if isinstance(seed, (int, np.integer)) else int(check_random_state(seed).randint(2**31 - 1))
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_learned")
 
 
-WHY = (
-    "the hinge loss cares about rows near the margin only, so that no sums are kept from which rows could be taken "
-    "back, or to which others could be added. MergeSVC keeps them: it merges, and forgets exactly."
+NO_SUMS = (
+    "the hinge loss depends on the rows near the margin, so there are no sums that rows could be added to or "
+    "subtracted from. Use MergeSVC, which merges, and forgets exactly."
 )
 
 
-def _planes(initial: Any) -> Hyperplanes:
+def _initial_model(initial: Any) -> Hyperplanes:
     model = initial if isinstance(initial, Hyperplanes) else getattr(initial, "model_", None)
     if not isinstance(model, Hyperplanes):
-        raise TypeError(f"initial has to be a fitted MergeSVC, or a model, not {type(initial).__name__}.")
+        raise TypeError(f"initial must be a fitted MergeSVC or a linear model, not {type(initial).__name__}.")
     return model

@@ -1,4 +1,4 @@
-"""RecursiveSVC: recursive least squares with scikit-learn's manners, and those of a stream."""
+"""RecursiveSVC: recursive least squares with the scikit-learn API, and methods for streams."""
 
 from __future__ import annotations
 
@@ -18,63 +18,62 @@ from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
 from mergesvm.estimators.base import LinearClassifier
 from mergesvm.estimators.constraints import POSITIVE_INTEGER
-from mergesvm.estimators.inputs import check_classes, rows_to_learn
+from mergesvm.estimators.inputs import check_classes, rows_to_learn, set_input_columns
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.identity import Identity
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.recursive.checks import Check
 from mergesvm.methods.recursive.live import LiveModel
-from mergesvm.methods.recursive.options import RecursiveOptions
+from mergesvm.methods.recursive.options import RecursiveOptions, balanced_weights
 from mergesvm.models.linear import LinearModel
 from mergesvm.multiclass.class_weights import given_weights
 
 
 class RecursiveSVC(LinearClassifier):
-    """A proximal support vector machine that follows a stream: its coefficients are exact after every row.
+    """Proximal support vector classifier for streams: its coefficients are exact after every row.
 
-    It keeps the inverse of the system and the coefficients, and changes both by the matrix inversion lemma: one row
-    costs O(features^2), whatever came before. The model is that of :class:`MergeSVC` on the same rows, one-vs-rest.
+    It updates the inverse of the normal equations and the coefficients by the matrix inversion lemma: a row costs
+    O(features^2), however many came before. The model is that of :class:`MergeSVC` on the same rows, one-vs-rest.
 
     Parameters
     ----------
     C : float
-        Weight of the errors against that of the coefficients: C/2 times the squared errors. The paper of incremental
-        least squares writes C without the half and leaves the intercept free: its C is ``RecursiveSVC(C=2 * C,
-        penalize_intercept=False)``.
+        Weight of the errors relative to the penalty on the coefficients: C/2 times the squared errors. The paper on
+        incremental least squares omits the half and leaves the intercept free: its C corresponds to
+        ``RecursiveSVC(C=2 * C, penalize_intercept=False)``.
     class_weight : mapping of class to weight, "balanced" or None
-        A class that is not in the mapping weighs 1. "balanced" is n / (classes n_c) over the rows of :meth:`fit`, and
-        stays so afterwards; a stream has no counts to begin with.
+        Classes that are not in the mapping have weight 1. "balanced" is n / (n_classes n_c) for the rows of
+        :meth:`fit`, and is not updated afterwards.
     penalize_intercept : bool
-        False leaves the intercept free, as the paper does.
+        False leaves the intercept free, as in the paper.
     forgetting : float
-        By what factor every row weighs less when the next one comes; 1 to forget nothing.
+        Forgetting factor: every new row multiplies the weight of all earlier rows by it; 1 for no forgetting.
     window : int, optional
-        So many rows count, the last ones; each is taken back exactly when it leaves. They are held in memory.
+        Number of most recent rows that the model is fitted to. They are kept in memory, and removed exactly.
     check_every : int
-        After so many rows the coefficients are compared with a fresh factorisation, and repaired; more often in the
-        beginning.
+        Number of rows after which the coefficients are replaced by those of a fresh factorisation; the first checks
+        come earlier.
     per_class : bool
-        False keeps one pooled matrix instead of one a class in :meth:`to_knowledge`: less memory, fewer choices there.
+        False keeps one pooled matrix instead of one per class for :meth:`to_knowledge`; see :class:`MergeSVC`.
     features : {"hidden", "fourier", "nystroem", "patches", "pca"}, FeatureMap or None
-        What rows are mapped by before they are learned; see :class:`MergeSVC`. For :meth:`learn_one` it has to be
-        frozen: one row is no sample.
+        Feature map for a model that is not linear; see :class:`MergeSVC`. :meth:`learn_one` needs a frozen map.
     n_features : int, optional
-        Size of a map that is given by name.
+        Size of a map given by name.
     random_state : int, RandomState or None
-        Seed of a map that is given by name.
+        Seed of a map given by name.
 
     Attributes
     ----------
     live_ : LiveModel
-        What follows the rows.
+        The model that is updated with every row.
     model_ : LinearModel
-        The model of this moment, which predicts, and can be saved.
+        The current model, which can be saved.
     classes_, coef_, intercept_ : arrays
     checks_ : list of Check
-        After how many rows the coefficients were compared with a fresh factorisation, and how far they had drifted.
+        The last 1,000 comparisons of the coefficients with a fresh factorisation.
     drift_ : float
-        The largest drift of all checks, as a share of the largest coefficient.
+        The largest drift of these checks, relative to the largest coefficient.
     features_ : FeatureMap
     n_features_in_ : int
     feature_names_in_ : array of str
@@ -131,48 +130,46 @@ class RecursiveSVC(LinearClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from these rows alone: arrays, tables or a scan."""
+        """Learn from these rows, discarding earlier ones: arrays, tables or a scan."""
         with self._fitting():
             if isinstance(X, Scan):
-                return self._follow(X, y, sample_weight, None)
+                return self._learn_scan(X, y, sample_weight, None)
             rows, labels = rows_to_learn(self, X, y, reset=True)
             batch = Batch.of(rows, labels, sample_weight)
             if not batch.labels.classes:
-                raise DataError("There is nothing to learn: all rows are of weight zero.")
+                raise DataError("There is nothing to learn: all rows have weight zero.")
             weights = self.class_weight
-            if isinstance(weights, str) and weights == "balanced":
-                counts = np.bincount(batch.labels.codes + 1, batch.weights)[1:]
-                shares = counts.sum() / (len(counts) * counts)
-                weights = dict(zip(batch.labels.classes, shares.tolist(), strict=True))
-            if isinstance(weights, Mapping):
-                given_weights(weights, batch.labels.classes)  # an error for a slip of the pen
-            live = self._begin(Layout(rows.width, rows.names), self._frozen_map(rows, labels), weights)
+            if isinstance(weights, str):
+                weights = balanced_weights(batch)
+            elif weights is not None:
+                given_weights(weights, batch.labels.classes)  # raises an error for a misspelt class
+            live = self._new_live(Layout(rows.width, rows.names), self._frozen_map(rows, labels), weights)
             live.learn(batch)
             self.live_ = live
             return self
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from more rows, or from a scan. Classes are discovered as they come, among ``classes`` if given.
+        """Learn from more rows, or from a scan. New classes are added; ``classes``, if given, lists those allowed.
 
-        Parameters that were changed since wait for :meth:`fit`. Of a scan that fails, the slices before stay learned.
-        A few rows are learned one by one, a block of them by the formula of Woodbury or, where that is cheaper, by a
-        fresh factorisation when coefficients are next asked for.
+        Changed parameters take effect with the next :meth:`fit`. If a scan fails, its earlier batches stay learned. Few
+        rows are learned one by one, more by the Woodbury identity or, if that is cheaper, by a fresh factorisation when
+        coefficients are next used.
         """
         live = getattr(self, "live_", None)
         with self._fitting():
             if isinstance(X, Scan):
-                return self._follow(X, y, sample_weight, live)
+                return self._learn_scan(X, y, sample_weight, live)
             rows, labels = rows_to_learn(self, X, y, reset=live is None)
             batch = Batch.of(rows, labels, sample_weight)
             check_classes(batch.labels.classes, classes)
             if live is None:
-                live = self._begin(Layout(rows.width, rows.names), self._frozen_map(rows, labels), self.class_weight)
+                live = self._new_live(Layout(rows.width, rows.names), self._frozen_map(rows, labels), self.class_weight)
             live.learn(batch)
             self.live_ = live
             return self
 
     def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Self:
-        """Learn one row: a sequence of numbers, or a dict of name to number, as streams give it.
+        """Learn one row: a sequence of numbers, or a dict of feature name to number.
 
         >>> from mergesvm import RecursiveSVC
         >>> live = RecursiveSVC().learn_one({"size": 1.0, "age": 3.0}, "old")
@@ -182,39 +179,36 @@ class RecursiveSVC(LinearClassifier):
         """
         live = getattr(self, "live_", None)
         if live is not None:
-            live.learn_one(x if type(x) in PLAIN else _plain(x), y, weight)
+            live.learn_one(x if type(x) in PLAIN_TYPES else _plain_row(x), y, weight)
             return self
         with self._fitting():
-            x = _plain(x)
+            x = _plain_row(x)
             names = tuple(x) if isinstance(x, Mapping) else None
-            self.n_features_in_ = len(x)
-            if names is not None:
-                self.feature_names_in_ = np.array(names, dtype=object)
+            set_input_columns(self, len(x), names)
             mapping = self._feature_map()
             if not mapping.frozen:
                 raise FeatureMapError(
-                    f"{mapping!r} is not frozen, and one row is no sample to freeze it on. Freeze it first: "
-                    f"map.freeze(X)."
+                    f"{mapping!r} is not frozen, and one row is not enough to freeze it. Call map.freeze(X) first."
                 )
-            live = self._begin(Layout(len(x), names), mapping, self.class_weight)
+            live = self._new_live(Layout(len(x), names), mapping, self.class_weight)
             live.learn_one(x, y, weight)
             self.live_ = live
         return self
 
     def predict_one(self, x: Any) -> Label | None:
-        """The class of one row; None if nothing has been learned yet."""
+        """Predict the class of one row; None if nothing has been learned yet."""
         live = getattr(self, "live_", None)
-        return None if live is None else live.predict_one(x if type(x) in PLAIN else _plain(x))
+        return None if live is None else live.predict_one(x if type(x) in PLAIN_TYPES else _plain_row(x))
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take rows back that were learned before, exactly: the model becomes the one that never saw them."""
+        """Remove rows that were learned before, exactly: the model is as if they had never been learned."""
         check_is_fitted(self)
         rows, labels = rows_to_learn(self, X, y, reset=False)
         self.live_.forget(Batch.of(rows, labels, sample_weight))
         return self
 
     def to_knowledge(self) -> Knowledge:
-        """The knowledge of all rows that count, which can be merged, saved, and solved on other terms.
+        """Knowledge of all rows, or of those in the window, which can be merged, saved and solved.
 
         >>> from mergesvm import MergeSVC, RecursiveSVC
         >>> live = RecursiveSVC().fit([[0.0], [1.0]], ["a", "b"])
@@ -226,7 +220,7 @@ class RecursiveSVC(LinearClassifier):
 
     @classmethod
     def from_knowledge(cls, knowledge: Knowledge, **parameters: Any) -> Self:
-        """A live model that goes on from knowledge: what was learned, and merged, anywhere.
+        """Create an estimator that continues from knowledge.
 
         >>> import mergesvm as ms
         >>> live = ms.RecursiveSVC.from_knowledge(ms.learn([[0.0], [1.0]], ["a", "b"]), C=10.0)
@@ -234,7 +228,7 @@ class RecursiveSVC(LinearClassifier):
         'b'
         """
         if not isinstance(knowledge, Knowledge):
-            raise TypeError(f"Only knowledge can go live, not {type(knowledge).__name__}.")
+            raise TypeError(f"from_knowledge needs Knowledge, not {type(knowledge).__name__}.")
         known = {
             "features": knowledge.features if knowledge.signature.mapped else None,
             "per_class": knowledge.per_class,
@@ -242,41 +236,41 @@ class RecursiveSVC(LinearClassifier):
         for name in known.keys() & parameters.keys():
             if parameters[name] != known[name]:
                 raise ParameterError(
-                    f"{name} is {known[name]!r} in this knowledge, and cannot be {parameters[name]!r}."
+                    f"{name} is {known[name]!r} in this knowledge and cannot be changed to {parameters[name]!r}."
                 )
         self = cls(**known | parameters)
         self._validate_params()
-        self._know_columns(knowledge.layout)
+        set_input_columns(self, knowledge.layout.width, knowledge.layout.names)
         self.live_ = LiveModel.of(knowledge, self._options(self.class_weight))
         return self
 
     @property
     def model_(self) -> LinearModel:
-        """The model of this moment."""
+        """The current model."""
         check_is_fitted(self)
         return self.live_.model()
 
     @property
     def features_(self) -> FeatureMap:
-        """The frozen map by which rows become features; the identity for a linear model."""
+        """The frozen feature map; the identity for a linear model."""
         check_is_fitted(self)
         return self.live_.signature.features
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The classes of which rows count, sorted."""
+        """The classes with rows, sorted."""
         check_is_fitted(self)
         return self.live_.classes
 
     @property
     def checks_(self) -> list[Check]:
-        """The last 1,000 checks."""
+        """The last 1,000 checks against a fresh factorisation."""
         check_is_fitted(self)
         return list(self.live_.checks)
 
     @property
     def drift_(self) -> float:
-        """The largest drift of all these checks."""
+        """The largest drift of these checks, relative to the largest coefficient."""
         return max((check.drift for check in self.checks_), default=0.0)
 
     def _scoring_model(self) -> LinearModel:
@@ -293,7 +287,7 @@ class RecursiveSVC(LinearClassifier):
             self.check_every,
         )
 
-    def _begin(self, layout: Layout, mapping: FeatureMap, class_weight: Any) -> LiveModel:
+    def _new_live(self, layout: Layout, mapping: FeatureMap, class_weight: Any) -> LiveModel:
         signature = Signature(mapping, layout.width, layout.names, layout.categories, bool(self.per_class))
         return LiveModel(signature, self._options(class_weight))
 
@@ -301,38 +295,32 @@ class RecursiveSVC(LinearClassifier):
         mapping = self._feature_map()
         return mapping if isinstance(mapping, Identity) else mapping.freeze(rows, labels)
 
-    def _follow(self, scan: Scan, y: Any, sample_weight: Any, live: LiveModel | None) -> Self:
+    def _learn_scan(self, scan: Scan, y: Any, sample_weight: Any, live: LiveModel | None) -> Self:
         if y is not None or sample_weight is not None:
-            raise ParameterError("A scan has labels and weights of its own: leave y and sample_weight out.")
+            raise ParameterError("A scan has its own labels and weights: leave out y and sample_weight.")
         if live is None:
             mapping = self._feature_map()
-            live = self._begin(scan.layout, mapping.freeze(scan), self.class_weight)
-            self._know_columns(scan.layout)
+            live = self._new_live(scan.layout, mapping.freeze(scan), self.class_weight)
+            set_input_columns(self, scan.layout.width, scan.layout.names)
         elif scan.layout != live.signature.layout:
-            raise DataError("The columns are others than those learned before. Scan with like=machine.to_knowledge().")
+            raise DataError("The columns differ from those learned before. Scan with like=estimator.to_knowledge().")
         for batch in live.batches(scan):
             live.learn(batch)
         self.live_ = live
         return self
 
-    def _know_columns(self, layout: Layout) -> None:
-        self.n_features_in_ = layout.width
-        self.__dict__.pop("feature_names_in_", None)
-        if layout.names is not None:
-            self.feature_names_in_ = np.array(layout.names, dtype=object)
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "live_")
 
 
-PLAIN = (dict, list, tuple, np.ndarray)
-"""Rows that need no second look."""
+PLAIN_TYPES = (dict, list, tuple, np.ndarray)
+"""Types of rows that need no conversion."""
 
 
-def _plain(x: Any) -> Any:
-    """One row as a mapping or a sequence; a row of a pandas table is a mapping."""
+def _plain_row(x: Any) -> Any:
+    """Convert one row into a mapping or a sequence; a pandas Series becomes a mapping."""
     if hasattr(x, "to_dict"):
         x = x.to_dict()
     if isinstance(x, (str, bytes)) or not hasattr(x, "__len__") or not len(x):
-        raise DataError(f"A row is a sequence of numbers, or a mapping of names to numbers, not {x!r:.200}.")
+        raise DataError(f"A row must be a sequence of numbers or a mapping of names to numbers. Got {x!r:.200}.")
     return x

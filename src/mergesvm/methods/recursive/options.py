@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
 from mergesvm.methods.proximal.options import SolveOptions
@@ -42,6 +43,17 @@ class RecursiveOptions:
         if self.window is not None:
             _check_positive_integer("window", self.window)
         _check_positive_integer("check_every", self.check_every)
+
+
+def balanced_weights(batch: Batch) -> dict[Label, float]:
+    """Class weights n / (n_classes n_c) for the rows of a batch.
+
+    >>> balanced_weights(Batch.of([[0.0], [1.0], [2.0]], ["a", "b", "b"]))
+    {'a': 1.5, 'b': 0.75}
+    """
+    counts = np.bincount(batch.labels.codes + 1, batch.weights)[1:]
+    weights = counts.sum() / (len(counts) * counts)
+    return dict(zip(batch.labels.classes, weights.tolist(), strict=True))
 
 
 def _check_positive_integer(name: str, value: object) -> None:
