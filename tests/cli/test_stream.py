@@ -137,7 +137,7 @@ def test_at_a_terminal_the_plot_is_alive(folder):
     assert process.wait() == 0
     text = shown.decode()
     assert "rows/s" in text
-    assert "lately" in text
+    assert "recent" in text
     assert "█" in text
 
 
