@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -18,50 +17,7 @@ from mergesvm.reports.charts.svg import element
 from mergesvm.reports.evaluation_page import evaluation_page
 from mergesvm.reports.formatting import number, plain
 from mergesvm.reports.layout import table
-
-VOID_ELEMENTS = ("meta",)
-
-HOSTILE = (
-    "</title></svg><script>alert(1)</script>",
-    '" onload="alert(2)" x="',
-    "' onmouseover='alert(3)",
-    "<img src=x onerror=alert(4)>",
-    "https://example.org/tracker.png",
-    "two\nlines\tand\x00a null \ud800",
-    "שלום \u202e turned",
-    "]]>&amp;--><!-- {{ }} ${1}",
-    "",
-    "long " * 200,
-)
-
-
-class Page(HTMLParser):
-    """All that stands in a page; fails where elements are not closed in turn."""
-
-    def __init__(self, text):
-        super().__init__(convert_charrefs=True)
-        self.open, self.tags, self.attributes, self.texts, self.pictures = [], [], [], [], []
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, name, attributes):
-        self.tags.append(name)
-        self.attributes += [(name, key, value) for key, value in attributes]
-        assert len({key for key, _ in attributes}) == len(attributes)
-        if name == "svg":
-            self.pictures.append(attributes)
-        if name not in VOID_ELEMENTS:
-            self.open.append(name)
-
-    def handle_endtag(self, name):
-        assert self.open.pop() == name
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-    def values(self, key):
-        return [value for _, name, value in self.attributes if name == key]
+from reports.pages import HOSTILE, Page, assert_self_contained
 
 
 def evaluation_of(classes, n=1_000, seed=0, unknown=(), **options):
@@ -100,19 +56,12 @@ CASES = {
 def test_the_page_is_sound_and_needs_nothing_else(evaluation):
     text = evaluation_page(evaluation, "A title", {"model": "m.msvm", "data": "t.parquet"})
     assert text.startswith("<!doctype html>")
-    page = Page(text)
+    page = assert_self_contained(text)
     assert page.tags.count("title") >= 1
     assert ("html", "lang", "en") in page.attributes
-    assert not {"script", "link", "img", "iframe", "object", "use", "image", "foreignobject"} & set(page.tags)
-    keys = {key for _, key, _ in page.attributes}
-    assert not {"src", "href", "xlink:href"} & keys
-    assert not [key for key in keys if key.startswith("on")]
-    assert "url(" not in text
     assert "@import" not in text
-    numbers = [value for _, key, value in page.attributes if key in ("x", "y", "d", "cx", "cy", "width", "height")]
-    assert not [value for value in numbers if "nan" in value or "inf" in value]
-    assert page.values("role").count("img") == page.tags.count("svg") >= 6
-    assert all(dict(attributes).get("aria-label") for attributes in page.pictures)
+    assert page.tags.count("svg") >= 6
+    assert all(dict(attributes).get("aria-label") for attributes in page.charts)
     text.encode("utf-8")
 
 

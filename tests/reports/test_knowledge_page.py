@@ -20,7 +20,7 @@ from mergesvm.reports.charts.axis import Axis
 from mergesvm.reports.charts.cell_map import cell_map
 from mergesvm.reports.charts.signed_bar_chart import signed_bar_chart
 from mergesvm.reports.formatting import plain
-from reports.test_evaluation_page import HOSTILE, Page
+from reports.pages import HOSTILE, Page, assert_self_contained
 
 
 @pytest.fixture
@@ -259,21 +259,6 @@ def test_the_terms_are_those_that_validation_chooses(options, terms, report, tmp
     Page(text)
 
 
-def sound(text):
-    page = Page(text)
-    assert not {"script", "link", "img", "iframe", "object", "use", "image", "foreignobject"} & set(page.tags)
-    keys = {key for _, key, _ in page.attributes}
-    assert not {"src", "href", "xlink:href"} & keys
-    assert not [key for key in keys if key.startswith("on")]
-    assert "url(" not in text
-    assert "<script" not in text
-    numbers = [value for _, key, value in page.attributes if key in ("x", "y", "d", "cx", "cy", "width", "height")]
-    assert not [value for value in numbers if "nan" in value or "inf" in value]
-    assert page.values("role").count("img") == page.tags.count("svg")
-    assert "nan" not in [text.lower() for text in page.texts]
-    return page
-
-
 @pytest.mark.parametrize("two", [False, True])
 def test_hostile_labels_feature_names_and_file_names_stay_text(two, report, tmp_path):
     generator = np.random.default_rng(0)
@@ -285,7 +270,7 @@ def test_hostile_labels_feature_names_and_file_names_stay_text(two, report, tmp_
         X, y = generator.normal(size=(160, len(names))), np.array(labels, dtype=object)[np.arange(160) % len(labels)]
         ms.learn(X + at, y, feature_names=names).save(folder / f"{name}.knowledge")
     _, text = report(folder)
-    page = sound(text)
+    page = assert_self_contained(text)
     assert not re.search("[\x00-\x08\u202e\ud800]", text)
     shown = "".join(page.texts)
     for label in labels:
@@ -299,7 +284,7 @@ def test_pooled_knowledge_shows_what_it_can_and_says_why_not_the_rest(report, tm
         some = slice(number, None, 3)
         ms.learn(data.data[some], data.target[some], per_class=False).save(tmp_path / f"{number}.knowledge")
     told, text = report(tmp_path)
-    sound(text)
+    assert_self_contained(text)
     assert {"path", "drift"} <= set(told["missing"])
     assert "pooled" in told["missing"]["path"]
     assert len(told["influence"]) == 3
@@ -315,15 +300,15 @@ def test_one_class_and_one_piece_and_one_feature_are_said(report, tmp_path):
     for number in range(2):
         ms.learn(generator.normal(size=(40, 2)), ["only"] * 40).save(tmp_path / f"{number}.knowledge")
     told, text = report(tmp_path)
-    sound(text)
+    assert_self_contained(text)
     assert "only one class, 'only'" in told["missing"]["path"]
     assert (told["C"], len(told["drift"]["classes"])) == (None, 2)
     told, text = report(tmp_path / "0.knowledge")
-    sound(text)
+    assert_self_contained(text)
     assert "only one piece" in told["missing"]["drift"]
     ms.learn([[0.0], [1.0], [2.0], [3.5]], [0, 0, 1, 1]).save(tmp_path / "narrow.knowledge")
     told, text = report(tmp_path / "narrow.knowledge")
-    sound(text)
+    assert_self_contained(text)
     assert told["missing"]["elimination"] == "There is only one feature."
 
 
@@ -335,11 +320,11 @@ def test_pieces_that_lack_classes_or_rows_are_reported(report, tmp_path):
     some.save(tmp_path / "some.knowledge")
     (some - some).save(tmp_path / "none.knowledge")
     told, text = report(tmp_path)
-    sound(text)
+    assert_self_contained(text)
     assert told["rows"] == 200
     assert told["held_out"] == "3 pieces, each in turn"
     told, text = report(tmp_path / "first.knowledge", tmp_path / "others.knowledge")
-    sound(text)
+    assert_self_contained(text)
     assert [row["note"] for row in told["influence"]] == [
         "all rows of class 0 are in this piece: no model without it",
         "all rows of class 1, 2 are in this piece: no model without it",
@@ -355,7 +340,7 @@ def test_what_would_take_too_long_is_left_out_and_said(report, tmp_path, monkeyp
     for name in MAX_OPERATIONS:
         monkeypatch.setitem(MAX_OPERATIONS, name, 1.0)
     told, text = report(tmp_path / "digits.knowledge")
-    sound(text)
+    assert_self_contained(text)
     assert {row["class_weight"] for row in told["path"]} == {None}
     assert "accuracy" not in told["path"][0]
     assert "too long with 20 features" in told["missing"]["elimination"]

@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 
 import mergesvm as ms
 from mergesvm.errors import ParameterError
-from reports.test_evaluation_page import Page
+from reports.pages import Page
 
 
 @pytest.fixture(scope="module")
