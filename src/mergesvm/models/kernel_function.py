@@ -15,6 +15,10 @@ from mergesvm.errors import DataError, ParameterError
 
 KERNELS = ("rbf", "linear", "poly")
 
+MAX_FLOAT32_EXPONENT_ERROR, MAX_FLOAT32_VALUE = 2e-4, 1e12
+"""Float32 is precise enough while the rounding error of the exponent of "rbf", and values of other kernels, are at most
+this."""
+
 MAX_UNCACHED_COLUMNS = 64
 """Up to this many columns, recomputing a kernel value of dense rows is as fast as a cache lookup."""
 
@@ -67,6 +71,25 @@ class Kernel:
             if self.kind == "poly":
                 value = (self.gamma * value + abs(self.coef0)) ** self.degree
             return bool(np.isfinite(real.type(value)))
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a Python function, which takes dense float64 rows and is not compiled."""
+        return self.kind == "callable"
+
+    def fits_float32(self, squared_norm: float) -> bool:
+        """Whether float32 is precise enough for rows of up to this squared norm.
+
+        >>> Kernel("rbf").fits_float32(10.0), Kernel("rbf").fits_float32(1e6)
+        (True, False)
+        """
+        if self.is_function:
+            return False
+        if self.kind == "rbf":
+            return self.gamma * squared_norm * 2**-22 <= MAX_FLOAT32_EXPONENT_ERROR
+        with np.errstate(over="ignore"):
+            power = np.float64(self.gamma * squared_norm + abs(self.coef0)) ** self.degree
+        return bool((power if self.kind == "poly" else squared_norm) <= MAX_FLOAT32_VALUE)
 
     @property
     def shifts(self) -> bool:

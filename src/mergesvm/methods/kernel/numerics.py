@@ -15,12 +15,6 @@ from mergesvm.errors import DataError
 from mergesvm.methods.kernel.stats import TINY, RowSummary
 from mergesvm.models.kernel_function import Kernel
 
-MAX_FLOAT32_EXPONENT_ERROR = 2e-4
-"""Use float32 only while the rounding error of the exponent of an RBF kernel is at most this."""
-
-MAX_FLOAT32_VALUE = 1e12
-"""Use float32 only while the values of other kernels are at most this."""
-
 MAX_ROWS_FOR_FLOAT64 = 1000
 """Up to this number of rows kernel values are computed in float64, which is fast enough."""
 
@@ -55,12 +49,12 @@ class KernelNumerics:
         with np.errstate(over="ignore", invalid="ignore"):  # values that are too large are reported by their norm
             summary = reduce(add, summaries)
         kernel = _with_gamma(kernel, summary).check()
-        dense = summary.stored >= MIN_DENSITY_FOR_DENSE * summary.cells or kernel.kind == "callable"
+        dense = summary.stored >= MIN_DENSITY_FOR_DENSE * summary.cells or kernel.is_function
         origin = summary.sums / max(summary.weight / summary.width, TINY) if kernel.shifts and dense else None
         norm = float(np.max(units.call("max_squared_norm", origin)))
-        if not np.isfinite(norm) or (kernel.kind == "poly" and not np.isfinite(_largest_power(kernel, norm))):
+        if not (np.isfinite(norm) and kernel.bears(norm, np.dtype(np.float64))):
             raise DataError("Input X has values too large for the kernel. Rescale the columns.")
-        double = n_rows <= MAX_ROWS_FOR_FLOAT64 or kernel.kind == "callable" or not _fits_float32(kernel, norm)
+        double = n_rows <= MAX_ROWS_FOR_FLOAT64 or not kernel.fits_float32(norm)
         dtype = np.dtype(precision or ("float64" if double else "float32"))
         if not kernel.bears(norm, dtype):
             raise DataError(f"Input X has values too large for the kernel in {dtype.name}. Rescale the columns.")
@@ -74,15 +68,3 @@ def _with_gamma(kernel: Kernel, summary: RowSummary) -> Kernel:
     variance, width = summary.variance, summary.width
     scaled = kernel.gamma == "scale" and variance > 0 and np.isfinite(variance)
     return replace(kernel, gamma=1 / (width * variance) if scaled else 1 / width)
-
-
-def _fits_float32(kernel: Kernel, norm: float) -> bool:
-    """Whether float32 is precise enough for rows of up to this squared norm."""
-    if kernel.kind == "rbf":
-        return kernel.gamma * norm * 2**-22 <= MAX_FLOAT32_EXPONENT_ERROR
-    return (_largest_power(kernel, norm) if kernel.kind == "poly" else norm) <= MAX_FLOAT32_VALUE
-
-
-def _largest_power(kernel: Kernel, norm: float) -> float:
-    with np.errstate(over="ignore"):
-        return float(np.float64(kernel.gamma * norm + abs(kernel.coef0)) ** kernel.degree)

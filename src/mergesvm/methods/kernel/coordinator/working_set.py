@@ -169,7 +169,7 @@ class WorkingSetCoordinator(Coordinator):
         kernel, rows = setup.kernel, self.registry.lifted
         # Many problems of narrow rows are solved in one compiled call; for others matrix products are faster.
         many = len(going) > 1 and len(rows) > 0 and not policy.keeps_support
-        if many and kernel.kind != "callable" and rows.all().narrow:
+        if many and not kernel.is_function and rows.all().narrow:
             sets.subproblems.solve(rows.all().matrix, kernel.numbers, policy.penalty, tolerances, self._threads)
         else:
             self._threads.map(lambda k: self._solve_one(sets, k, float(tolerances[k])), range(len(going)))

@@ -89,7 +89,7 @@ class DualState:
     @property
     def compiled(self) -> bool:
         """Whether compiled functions can evaluate the kernel on these rows."""
-        return self.setup.kernel.kind != "callable" and self.lifted.squares is None
+        return not self.setup.kernel.is_function and self.lifted.squares is None
 
     def add_shared(self, labels: list[Label], indices: NDArray[np.int64]) -> None:
         """Register the classes and indices of rows that were added to the shared ones."""

@@ -33,7 +33,7 @@ class ScoreUpdates:
         self._state = state
         setup = state.setup
         # For small problems of narrow rows, recomputing kernel values is as fast as a cache lookup.
-        self._uncached = setup.small & (setup.kernel.kind != "callable" and state.lifted.narrow)
+        self._uncached = setup.small & (not setup.kernel.is_function and state.lifted.narrow)
 
     def apply(self, request: Request) -> list[ClassSteps]:
         """Change alpha and scores by the steps of a request; returns the steps of cached problems, by class."""
