@@ -1,4 +1,4 @@
-"""Maps of every kind, and rows that all of them take."""
+"""Examples of all feature maps, and rows that all of them accept."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import MaxAbsScaler
 
+import mergesvm as ms
 from mergesvm.features import (
     Chain,
     Components,
@@ -25,9 +27,12 @@ from mergesvm.features.random_map import RandomMap
 
 PRECISIONS = ("float64", "float32")
 
+ROUNDING = {"float64": 1e-12, "float32": 1e-5}
+"""Tolerance for a row mapped among other rows. Features have a mean square of 1."""
+
 
 def rows(n_rows=240, seed=0):
-    """Images of 6 x 6 grey or 4 x 3 coloured pixels, many of them blank, of numbers that text holds exactly."""
+    """Images of 6 x 6 grey or 4 x 3 coloured pixels, many of them zero, rounded so that text stores them exactly."""
     generator = np.random.default_rng(seed)
     y = generator.integers(0, 3, n_rows)
     shapes = np.random.default_rng(1).normal(scale=0.7, size=(3, 36))
@@ -87,7 +92,7 @@ EXAMPLES: dict[str, tuple[FeatureMap, ...]] = {
     ),
     "wrapped": (Wrapped(PCA(5, random_state=0).fit(X)), Wrapped(MaxAbsScaler().fit(X))),
 }
-"""Of every kind of map, some with different parameters."""
+"""Several examples of every kind of map."""
 
 VARIED: dict[str, tuple[RandomMap, dict[str, Any]]] = {
     "hidden": (
@@ -131,10 +136,10 @@ VARIED: dict[str, tuple[RandomMap, dict[str, Any]]] = {
     ),
     "pca": (Components(6), {"n_components": 7, "whiten": True}),
 }
-"""Of every kind of map that is drawn, one, and another value for each of its parameters."""
+"""One example of every random map, and another value for each of its parameters."""
 
 SHARED = {"seed": 1, "scaling": "columns", "precision": "float64"}
-"""Another value for each of the parameters that all drawn maps have."""
+"""Another value for each parameter that all random maps have."""
 
 
 def stages(features):
@@ -143,7 +148,7 @@ def stages(features):
 
 
 def changed(features, **parameters):
-    """The same map, or chain of maps, with other parameters; those that are not drawn have none."""
+    """The map, or chain of maps, with other parameters; maps without parameters unchanged."""
     if isinstance(features, Chain):
         return Chain([replace(stage, **parameters) for stage in features.stages])
     return replace(features, **parameters) if isinstance(features, RandomMap) else features
@@ -151,18 +156,30 @@ def changed(features, **parameters):
 
 @cache
 def frozen(features, precision="float64"):
-    """The map of this precision, frozen on the rows above."""
+    """The map with this precision, frozen on the rows above."""
     return changed(features, precision=precision).freeze(X, Y)
 
 
 ALL = tuple(features for maps in EXAMPLES.values() for features in maps)
-DRAWN = tuple(features for features in ALL if isinstance(features, (RandomMap, Chain)))
+RANDOM = tuple(features for features in ALL if isinstance(features, (RandomMap, Chain)))
+ONE_PER_KIND = [examples[0] for examples in EXAMPLES.values()]
+
+each_map = pytest.mark.parametrize("features", ALL, ids=repr)
+each_random = pytest.mark.parametrize("features", RANDOM, ids=repr)
+each_mapped = pytest.mark.parametrize("features", [each for each in ALL if not isinstance(each, Identity)], ids=repr)
+each_saved = pytest.mark.parametrize("features", [Identity(), *RANDOM], ids=repr)
+each_precision = pytest.mark.parametrize("precision", PRECISIONS)
 
 
-def apart_from_the_sample(estimator):
-    """What cannot be true of a map that is drawn from the rows at hand, each of which counts once in that."""
-    drawn = "weights count when rows are summed, not when a map is drawn from a sample of them"
+def learn(features, at=slice(None), weighted=False, **options):
+    """The knowledge of some of the rows above, mapped."""
+    return ms.learn(X[at], Y[at], WEIGHTS[at] if weighted else None, features=features, **options)
+
+
+def expected_failed_checks_of_maps(estimator):
+    """Checks of scikit-learn that fail for estimators with a map frozen on their own rows."""
+    reason = "the pilot sample of a map ignores sample weights"
     return {
-        "check_sample_weight_equivalence_on_dense_data": drawn,
-        "check_sample_weight_equivalence_on_sparse_data": drawn,
+        "check_sample_weight_equivalence_on_dense_data": reason,
+        "check_sample_weight_equivalence_on_sparse_data": reason,
     }

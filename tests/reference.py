@@ -1,4 +1,4 @@
-"""Independent ways to the same numbers: QR least squares on the stacked rows, and 50-digit arithmetic."""
+"""Independent computations for comparison: QR least squares on the stacked rows, and 50-digit arithmetic."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import scipy.linalg
 import mergesvm as ms
 
 
-def plane_by_qr(X, y, weights, C, penalize_intercept=True):
-    """w and b of one binary problem, y in {-1, +1}: rows [x 1] over [I/sqrt(C)], by QR."""
+def hyperplane_by_qr(X, y, weights, C, penalize_intercept=True):
+    """w and b of a binary problem, y in {-1, +1}, by QR of the rows [x 1] stacked on [I/sqrt(C)]."""
     n, d = X.shape
     root = np.sqrt(weights)
     design = np.hstack([X, np.ones((n, 1))]) * root[:, None]
@@ -25,7 +25,7 @@ def plane_by_qr(X, y, weights, C, penalize_intercept=True):
 
 
 def scores_by_mpmath(X, y, weights, C, test, penalize_intercept=True):
-    """Scores of one binary problem at 50 digits, from the formula of the papers."""
+    """Scores of a binary problem with 50 digits, by the formula of the papers."""
     with mpmath.workdps(50):
         d = X.shape[1]
         rows = [[mpmath.mpf(float(v)) for v in row] + [mpmath.mpf(1)] for row in X]
@@ -61,7 +61,7 @@ def blobs(seed=0, n=60, d=3, classes=3, offset=0.0):
 
 
 def assert_same_knowledge(one, other, tolerance=1e-9):
-    """The same classes, counts, sums and Gram matrices a row, about the same point near the rows."""
+    """Assert equal classes and counts, and equal sums and Gram matrices per row about the same point."""
     assert one.labels == other.labels
     np.testing.assert_array_equal(one.rows, other.rows)
     np.testing.assert_allclose(one.counts, other.counts, rtol=1e-12)
@@ -74,6 +74,6 @@ def assert_same_knowledge(one, other, tolerance=1e-9):
         np.testing.assert_allclose(mine / total, theirs / total, atol=tolerance)
 
 
-def assert_same_scores(one, other, X, tolerance=1e-9, **terms):
-    a, b = ms.solve(one, **terms).scores(X), ms.solve(other, **terms).scores(X)
+def assert_same_scores(one, other, X, tolerance=1e-9, **options):
+    a, b = ms.solve(one, **options).scores(X), ms.solve(other, **options).scores(X)
     np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * max(1.0, np.abs(b).max()))

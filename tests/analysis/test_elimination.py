@@ -12,7 +12,7 @@ from mergesvm.analysis import elimination
 from mergesvm.analysis.elimination import Backward, walk_back
 from mergesvm.methods.proximal.factor import small_blas
 from mergesvm.multiclass.decomposition import one_vs_one, one_vs_rest
-from reference import blobs, plane_by_qr
+from reference import blobs, hyperplane_by_qr
 
 
 def correlated(n=400, d=12, classes=3, offset=0.0):
@@ -43,7 +43,7 @@ def refitted(X, y, weights, C, multiclass, class_weight, penalize_intercept):
     """Coefficients, intercepts, objective, and mean squared loss, by QR on the stacked rows."""
     coefs, intercepts, objective, losses = [], [], 0.0, []
     for inside, sign, omega in problems_by_hand(y, weights, multiclass, class_weight):
-        w, b = plane_by_qr(X[inside], sign, omega, C, penalize_intercept)
+        w, b = hyperplane_by_qr(X[inside], sign, omega, C, penalize_intercept)
         squares = (1 - sign * (X[inside] @ w + b)) ** 2
         objective += 0.5 * (w @ w + penalize_intercept * b**2) + C / 2 * (omega @ squares)
         losses.append(weights[inside] @ squares)

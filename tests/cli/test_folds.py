@@ -16,7 +16,7 @@ import mergesvm as ms
 from cli.commandline import error, ok
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.knowledge.fold_assignment import FoldAssignment
-from reference import plane_by_qr, side_weights
+from reference import hyperplane_by_qr, side_weights
 
 BIN = Path(sys.executable).parent
 COLUMNS, CLASSES = ["a", "b", "c"], np.array(["high", "low", "middle"])
@@ -70,7 +70,7 @@ def held_out(rows, numbers, C, weighting=None):
         for place, label in enumerate(CLASSES):
             mine = rows["y"].to_numpy()[train] == label
             heavy, light = side_weights(weighting, mine.sum(), (~mine).sum())
-            w, b = plane_by_qr(X[train], np.where(mine, 1.0, -1.0), np.where(mine, heavy, light), C)
+            w, b = hyperplane_by_qr(X[train], np.where(mine, 1.0, -1.0), np.where(mine, heavy, light), C)
             scores[test, place] = X[test] @ w + b
     return scores
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mergesvm as ms
-from maps import apart_from_the_sample
+from maps import expected_failed_checks_of_maps
 from mergesvm import MergeSVC
 from reference import blobs
 
@@ -38,7 +38,7 @@ def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
 
-@parametrize_with_checks(MAPPED, expected_failed_checks=apart_from_the_sample)
+@parametrize_with_checks(MAPPED, expected_failed_checks=expected_failed_checks_of_maps)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_accepts_it_with_a_map(estimator, check):
     check(estimator)

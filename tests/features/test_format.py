@@ -1,4 +1,4 @@
-"""Maps in files: what is not as it should be is refused, in a map by itself and in knowledge and models alike."""
+"""Feature maps in files: invalid content is refused, in files of maps, knowledge and models."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ SPOILED = {
 }
 
 
-def test_every_parameter_is_spoiled_here():
+def test_every_parameter_is_covered_by_these_tests():
     assert set(SPOILED) == set(Patches.parameter_names())
 
 
 @pytest.mark.parametrize("name", SPOILED)
-def test_a_parameter_that_no_map_has_is_refused(name, stored):
+def test_an_invalid_parameter_is_refused(name, stored):
     for value in SPOILED[name]:
         assert_refused(
             stored,
@@ -99,7 +99,7 @@ def test_a_parameter_that_is_not_finite_is_refused(text, stored):
         ms.features.load(forge(stored / "features", "features", text=spoiled))
 
 
-def test_a_parameter_that_changes_the_shape_of_arrays_is_found_out_by_them(stored):
+def test_a_parameter_that_contradicts_the_arrays_is_refused(stored):
     for name, value in (("n_filters", 4), ("size", 2), ("precision", "float64")):
         assert_refused(
             stored,
@@ -121,12 +121,12 @@ ARRAYS = [f"features.{stage}.{name}" for stage in (0, 1) for name in ("centre", 
 ARRAYS += ["features.0.filters", "features.0.offsets", "features.1.weights", "features.1.bias"]
 
 
-def test_all_arrays_are_spoiled_here(stored):
+def test_every_array_is_covered_by_these_tests(stored):
     assert sorted(read_container(stored / "features", "features")[1]) == sorted(ARRAYS)
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_an_array_that_is_not_as_it_should_be_is_refused(name, stored):
+def test_an_invalid_array_is_refused(name, stored):
     def put(value):
         def change(_, arrays):
             array = arrays[name]
@@ -152,7 +152,7 @@ def test_an_array_that_is_not_as_it_should_be_is_refused(name, stored):
         assert_refused(stored, put(1e200), InvalidContentError, "too large")
 
 
-def test_an_array_too_many_is_refused(stored):
+def test_an_extra_array_is_refused(stored):
     for name in ("features.2.centre", "features.0.more", "extra"):
         assert_refused(stored, lambda _, arrays, name=name: arrays.update({name: np.zeros(1)}), InvalidContentError)
 
@@ -166,7 +166,7 @@ def test_a_map_of_another_width_than_the_rows_is_refused(tmp_path):
 
 @pytest.fixture
 def components(tmp_path):
-    """Principal components of which freezing has found the number, as a file of each kind."""
+    """Principal components, whose number was found by freezing, as a file of each kind."""
     features = Components(0.9).freeze(X)
     knowledge = ms.learn(X, Y, features=features)
     for kind, thing in (("features", features), ("knowledge", knowledge), ("model", ms.solve(knowledge))):
@@ -174,7 +174,7 @@ def components(tmp_path):
     return tmp_path
 
 
-def test_a_file_holds_how_many_components_there_are(components):
+def test_a_file_stores_the_number_of_components(components):
     header, arrays = read_container(components / "features", "features")
     (parameters,) = header.fields["features"][0]["parameters"]
     assert set(parameters) == set(Components.parameter_names())
@@ -190,7 +190,7 @@ def test_a_file_holds_how_many_components_there_are(components):
         *(("scaling", value) for value in ("some", None)),
     ],
 )
-def test_components_with_a_parameter_that_no_frozen_map_has_are_refused(name, value, components):
+def test_components_with_an_invalid_parameter_are_refused(name, value, components):
     assert_refused(
         components,
         lambda fields, _: fields["features"][0]["parameters"][0].update({name: value}),
@@ -199,7 +199,7 @@ def test_components_with_a_parameter_that_no_frozen_map_has_are_refused(name, va
     )
 
 
-def test_components_of_another_number_than_their_arrays_are_refused(components):
+def test_components_whose_number_contradicts_the_arrays_are_refused(components):
     for value in (1, 36):
         assert_refused(
             components,

@@ -1,4 +1,4 @@
-"""Parameters that make no sense are refused when a map is made; those that do not fit the rows, when it is frozen."""
+"""Invalid parameters are refused by the constructor; parameters that do not fit the rows, when a map is frozen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from mergesvm.errors import DataError, FeatureMapError, ParameterError
 from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Identity, Nystroem, Patches
 from mergesvm.features.random_map import INTEGER_LIMIT
 from mergesvm.features.registry import random_map_classes
-from mergesvm.features.spec import as_map
 
 SIZES = [0, -1, 1.5, 10.0, "10", None, True, INTEGER_LIMIT, np.nan]
 POSITIVE = [0, -1.0, np.nan, np.inf, "1", True, 1e200, [1.0]]
@@ -50,7 +49,7 @@ CASES = [(kind, name) for kind, each in random_map_classes().items() for name in
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
-def test_a_parameter_that_makes_no_sense_is_refused_and_named(kind, name):
+def test_an_invalid_parameter_is_refused_and_named(kind, name):
     features = VARIED[kind][0]
     for value in WRONG[name]:
         if name == "image" and value == (6, 7):
@@ -61,7 +60,7 @@ def test_a_parameter_that_makes_no_sense_is_refused_and_named(kind, name):
             replace(features, **{name: value})
 
 
-def test_numbers_of_numpy_are_numbers():
+def test_parameters_may_be_numpy_scalars():
     one = Fourier(np.int64(8), gamma=np.float32(0.5), detail=np.int8(1), orthogonal=np.bool_(True), seed=np.uint8(3))
     assert one == Fourier(8, gamma=0.5, seed=3)
     assert repr(one) == "Fourier(8, gamma=0.5, seed=3)"
@@ -70,7 +69,7 @@ def test_numbers_of_numpy_are_numbers():
 
 
 @pytest.mark.parametrize("make", [HiddenLayer, Fourier])
-def test_a_shape_of_images_is_of_use_with_rectangles_only(make):
+def test_an_image_shape_needs_rectangles(make):
     for fields in (None, "columns"):
         with pytest.raises(ParameterError, match="used only with fields='rectangles'"):
             make(8, fields=fields, image=(6, 6))
@@ -80,7 +79,7 @@ def test_a_shape_of_images_is_of_use_with_rectangles_only(make):
         make(8, fields="rectangles", image=(4, 4)).freeze(X)
 
 
-def test_patches_have_to_fit_into_the_images():
+def test_patches_must_fit_into_the_images():
     with pytest.raises(ParameterError, match="6 x 6 pixels have 0 x 0 patches of side 7, too few for 1 x 1 regions"):
         Patches(4, size=7, padding=0, pooling=1).freeze(X)
     with pytest.raises(ParameterError, match="4 x 4 patches of side 3, too few for 5 x 5 regions"):
@@ -93,13 +92,13 @@ def test_patches_have_to_fit_into_the_images():
         Patches(2**30, size=3).freeze(X)
 
 
-def test_there_are_no_more_landmarks_than_rows():
+def test_more_landmarks_than_rows_are_refused():
     with pytest.raises(DataError, match="needs a sample of 241 rows, but there are 240"):
         Nystroem(241).freeze(X)
     assert Nystroem(240).freeze(X).width == 240
 
 
-def test_there_are_no_more_components_than_columns_or_rows():
+def test_more_components_than_columns_or_rows_are_refused():
     with pytest.raises(ParameterError, match=r"at most 36 .* Components\(37\) is impossible.* a fraction of"):
         Components(37).freeze(X)
     with pytest.raises(DataError, match=r"Components\(21\) needs at least 21 rows, but there are 20"):
@@ -108,7 +107,7 @@ def test_there_are_no_more_components_than_columns_or_rows():
     assert Components(20).freeze(X[:20]).width == 20
 
 
-def test_a_share_becomes_a_number_when_it_is_frozen():
+def test_freezing_replaces_a_fraction_by_a_number():
     one = Components(0.9).freeze(X)
     assert isinstance(one.n_components, int)
     assert one == Components(one.n_components).freeze(X)
@@ -130,7 +129,7 @@ def test_constrained_weights_need_labels_of_two_classes():
         HiddenLayer(8, weights="constrained").freeze(X, Y[:-1])
 
 
-def test_a_chain_is_of_drawn_maps_of_one_precision():
+def test_a_chain_needs_random_maps_of_the_same_precision():
     one, other = Fourier(8), Fourier(8, precision="float64")
     for stages in ([one], [one] * 5, [one, "fourier"], [one, Identity()], [one, Chain([one, one])], 3, None, one):
         with pytest.raises(ParameterError, match="A chain needs 2 to 4 random maps"):
@@ -143,7 +142,7 @@ def test_a_chain_is_of_drawn_maps_of_one_precision():
         Chain([one, Patches(4, size=2)]).freeze(X)
 
 
-def test_rows_too_large_or_all_alike_are_said_or_mapped():
+def test_constant_rows_are_mapped_and_huge_rows_are_mapped_or_refused():
     kinds = (HiddenLayer(8), Fourier(8), Nystroem(8), Patches(4, size=3), Fourier(8, gamma=1.0, scaling="none"))
     kinds += (
         Components(8),
@@ -161,28 +160,7 @@ def test_rows_too_large_or_all_alike_are_said_or_mapped():
                 assert "Rescale the columns" in str(error)  # noqa: PT017
 
 
-def test_a_name_alone_takes_a_size_and_a_seed_that_are_given():
-    assert as_map("fourier", 70, 3) == Fourier(70, seed=3)
-    assert as_map("fourier:50", 70, 3) == Fourier(50, seed=3)
-    assert as_map("fourier:50,seed=1", 70, 3) == Fourier(50, seed=1)
-    assert as_map("patches+hidden", 70) == Chain([Patches(70), HiddenLayer(70)])
-    assert as_map(" hidden : 9 , activation = tanh ".replace(" :", ":")) == HiddenLayer(9, activation="tanh")
-    assert as_map("pca") == Components(0.9999)
-    assert as_map("pca:0.99,whiten=true") == Components(0.99, whiten=True)
-    assert as_map("pca:50") == as_map("pca", 50) == Components(50)
-    assert as_map(None) == as_map("identity") == as_map(Identity()) == Identity()
-    frozen = Fourier(5).freeze(X)
-    assert as_map(frozen) is frozen
-    for wrong in (3, ["fourier"], b"fourier", Fourier):
-        with pytest.raises(ParameterError, match="must be a map, the name of one, or None"):
-            as_map(wrong)
-    with pytest.raises(ParameterError, match=r"no feature map 'cosines'\. Available: fourier, hidden, nystroem"):
-        as_map("cosines:9")
-    with pytest.raises(ParameterError, match=r"fourier has no parameter 'depth=3'\. It has: n_features, gamma"):
-        as_map("fourier:9,depth=3")
-
-
-def test_names_of_columns_go_with_the_map():
+def test_a_frozen_map_has_the_names_of_its_columns():
     import pandas as pd
 
     one = Fourier(5).freeze(pd.DataFrame(X, columns=NAMES))

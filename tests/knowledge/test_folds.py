@@ -1,8 +1,7 @@
-"""Folds: the knowledge of all rows but those of a fold is that of the rows that are left, however they were learned."""
+"""Folds: training without a fold matches learning from the other rows."""
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -17,16 +16,11 @@ from mergesvm.data.rows.convert import as_rows
 from mergesvm.errors import (
     DataError,
     FormError,
-    InvalidContentError,
-    InvalidHeaderError,
     KnowledgeError,
     ParameterError,
     SignatureError,
     SubtractionError,
-    WrongKindError,
 )
-from mergesvm.files import container
-from mergesvm.files.container import read_container
 from mergesvm.knowledge.fold_assignment import FoldAssignment
 
 LABELS = np.array(["ape", "bee", "cow"])
@@ -40,7 +34,7 @@ def rows(n_rows=600, width=5, seed=0, offset=0.0):
 
 
 def moments(X, y, weights=None):
-    """Of each class rows, weight, mean and scatter about it, by plain numpy."""
+    """Rows, weight, mean and scatter matrix of each class, by numpy."""
     weights = np.ones(len(X)) if weights is None else weights
     found = {}
     for label in sorted(set(y[weights > 0].tolist())):
@@ -52,7 +46,7 @@ def moments(X, y, weights=None):
 
 
 def assert_is_of(knowledge, X, y, weights=None, tolerance=1e-9):
-    """Knowledge is that of these rows: counts and means are, and scatter to a share of the variance."""
+    """Assert that counts, means and scatter matrices match the rows."""
     expected = moments(X, y, weights)
     assert list(knowledge.labels) == list(expected)
     for at, (n_rows, count, mean, scatter) in enumerate(expected.values()):
@@ -66,7 +60,7 @@ def assert_is_of(knowledge, X, y, weights=None, tolerance=1e-9):
 
 
 def assert_same(one, other):
-    """Two folds are the same to the last bit."""
+    """Assert that two folds are exactly equal."""
     assert one.assignment == other.assignment
     assert one.provenance == other.provenance
     assert (one.rest is None) == (other.rest is None)
@@ -77,12 +71,12 @@ def assert_same(one, other):
             np.testing.assert_array_equal(array, again)
 
 
-# What is left when a fold is held out.
+# Holding out a fold.
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_total_and_each_part_are_those_of_their_rows(offset, weighted):
+def test_the_total_and_each_part_match_their_rows(offset, weighted):
     X, y, weights = rows(offset=offset)
     weights = np.where(np.arange(len(X)) % 7 == 0, 0.0, weights) if weighted else None
     folds = ms.learn(X, y, weights, folds=5)
@@ -101,7 +95,7 @@ def test_the_total_and_each_part_are_those_of_their_rows(offset, weighted):
         assert folds[fold] is part
 
 
-def test_models_of_what_is_left_are_those_of_the_rows_that_are_left():
+def test_models_without_a_fold_match_training_on_the_other_rows():
     X, y, weights = rows(offset=1e6)
     folds, numbers = ms.learn(X, y, weights, folds=3), FoldAssignment(3).numbers(as_rows(X))
     for fold in range(3):
@@ -112,7 +106,7 @@ def test_models_of_what_is_left_are_those_of_the_rows_that_are_left():
         np.testing.assert_allclose(one.scores(X), other.scores(X), rtol=1e-8, atol=1e-8)
 
 
-def test_a_class_that_lies_wholly_in_one_fold_is_gone_without_it():
+def test_a_class_with_all_rows_in_one_fold_is_absent_without_it():
     X, y, weights = rows(offset=1e6)
     numbers = np.where(y == "cow", 1, np.arange(len(y)) % 3)
     folds = ms.learn(X, y, weights, folds=numbers)
@@ -122,10 +116,10 @@ def test_a_class_that_lies_wholly_in_one_fold_is_gone_without_it():
         assert_is_of(folds.train(fold), X[kept], y[kept], weights[kept])
 
 
-@pytest.mark.parametrize("share", [0.9, 0.995])
-def test_no_digits_are_lost_where_one_fold_has_most_of_a_class(share):
+@pytest.mark.parametrize("fraction", [0.9, 0.995])
+def test_no_digits_are_lost_if_one_fold_has_most_of_a_class(fraction):
     X, y, weights = rows(3000, offset=1e6)
-    most = (y == "bee") & (np.random.default_rng(1).random(len(y)) < share)
+    most = (y == "bee") & (np.random.default_rng(1).random(len(y)) < fraction)
     numbers = np.where(most, 2, np.arange(len(y)) % 3)
     folds = ms.learn(X, y, weights, folds=numbers)
     for fold in range(3):
@@ -133,7 +127,7 @@ def test_no_digits_are_lost_where_one_fold_has_most_of_a_class(share):
         assert_is_of(folds.train(fold), X[kept], y[kept], weights[kept], tolerance=1e-10)
 
 
-def test_no_digits_are_lost_where_few_rows_of_a_fold_weigh_most():
+def test_no_digits_are_lost_if_few_rows_of_a_fold_have_most_of_the_weight():
     X, y, weights = rows(300)
     weights[::50] = 1e10
     numbers = np.where(weights > 1e9, 0, 1 + np.arange(len(y)) % 2)
@@ -142,7 +136,7 @@ def test_no_digits_are_lost_where_few_rows_of_a_fold_weigh_most():
     assert_is_of(folds.train(0), X[kept], y[kept], weights[kept], tolerance=1e-12)
 
 
-def test_no_digits_are_lost_where_few_rows_of_a_fold_are_enormous():
+def test_no_digits_are_lost_if_few_rows_of_a_fold_are_huge():
     X, y, _ = rows(300)
     X[:3] *= 1e9
     numbers = np.where(np.arange(len(y)) < 3, 0, 1 + np.arange(len(y)) % 2)
@@ -150,7 +144,7 @@ def test_no_digits_are_lost_where_few_rows_of_a_fold_are_enormous():
     assert_is_of(folds.train(0), X[3:], y[3:], tolerance=1e-12)
 
 
-def test_no_digits_are_lost_where_pieces_lie_far_apart():
+def test_no_digits_are_lost_if_pieces_are_far_apart():
     days = [rows(200, seed=day, offset=1e6 * day) for day in range(2)]
     folds = ms.Folds([ms.learn(X, y) for X, y, _ in days])
     assert_is_of(folds.train(0), *days[1][:2], tolerance=1e-12)
@@ -176,7 +170,7 @@ def test_a_fold_may_be_empty_and_rows_may_never_be_held_out():
     assert_is_of(never.train(1), X, y)
 
 
-def test_folds_are_counted_from_the_end_too_and_others_are_refused():
+def test_folds_have_negative_indices_and_others_are_refused():
     X, y, _ = rows(90)
     folds = ms.learn(X, y, folds=3)
     np.testing.assert_array_equal(folds.train(-1).counts, folds.train(2).counts)
@@ -188,7 +182,7 @@ def test_folds_are_counted_from_the_end_too_and_others_are_refused():
             folds[fold]
 
 
-def test_mapped_rows_fall_into_the_folds_of_the_rows_themselves():
+def test_mapped_rows_are_in_the_folds_of_the_unmapped_rows():
     X, y, _ = rows(300)
     features = ms.features.Fourier(12, seed=0, precision="float64").freeze(X)
     folds, plain = ms.learn(X, y, features=features, folds=4), ms.learn(X, y, folds=4)
@@ -209,7 +203,7 @@ def test_sparse_rows_and_tables_have_folds():
         np.testing.assert_allclose(folds.total.about(expected.total.anchor).grams, expected.total.grams, atol=1e-9)
 
 
-def test_more_cells_than_a_byte_counts_are_all_there():
+def test_there_may_be_more_cells_than_a_byte_can_count():
     rng = np.random.default_rng(0)
     X, y, numbers = rng.normal(size=(5000, 2)), rng.integers(0, 40, 5000), rng.integers(0, 20, 5000)
     folds = ms.learn(X, y, folds=numbers)
@@ -269,7 +263,7 @@ def test_rows_that_are_dropped_need_no_group(tmp_path):
         ms.learn(scan, folds=2, groups="who")
 
 
-def test_groups_of_a_kind_that_cannot_be_name_the_file(tmp_path):
+def test_an_error_about_invalid_groups_names_the_file(tmp_path):
     pq.write_table(pa.table({"x": [1.0, 2.0], "who": [0.5, 1.0], "y": [0, 1]}), tmp_path / "t.parquet")
     with pytest.raises(DataError, match=r"t\.parquet.*groups has to be one text.*row 0 is 0\.5"):
         ms.learn(ms.scan(tmp_path / "t.parquet", label="y", keep=["who"]), folds=2, groups="who")
@@ -279,7 +273,7 @@ X, Y, _ = rows(30)
 
 
 @pytest.mark.parametrize(
-    ("terms", "kind", "said"),
+    ("options", "error", "message"),
     [
         ({"folds": 1}, ParameterError, "from 2 to 1,000, not 1"),
         ({"folds": 1001}, ParameterError, "not 1001"),
@@ -299,12 +293,12 @@ X, Y, _ = rows(30)
         ({"folds": 3, "per_class": False}, FormError, "per_class=True"),
     ],
 )
-def test_folds_that_cannot_be_are_refused(terms, kind, said):
-    with pytest.raises(kind, match=said):
-        ms.learn(X, Y, **terms)
+def test_invalid_folds_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        ms.learn(X, Y, **options)
 
 
-def test_of_files_folds_are_a_number_and_groups_a_column_that_is_kept(tmp_path):
+def test_for_files_folds_is_a_number_and_groups_a_kept_column(tmp_path):
     pq.write_table(pa.table({"x": [1.0, 2.0], "who": ["a", "b"], "y": [0, 1]}), tmp_path / "t.parquet")
     path = tmp_path / "t.parquet"
     with pytest.raises(ParameterError, match="fall into folds by themselves"):
@@ -317,7 +311,7 @@ def test_of_files_folds_are_a_number_and_groups_a_column_that_is_kept(tmp_path):
         ms.learn(ms.scan(path, label="y", keep=["who"]), folds=2, groups="whom")
 
 
-# The algebra.
+# Algebra.
 
 
 def test_folds_add_and_subtract_fold_by_fold():
@@ -337,7 +331,7 @@ def test_folds_add_and_subtract_fold_by_fold():
         assert_is_of(left.train(fold), X[kept], y[kept], weights[kept])
 
 
-def test_rows_never_held_out_add_and_subtract_too():
+def test_rows_that_are_never_held_out_add_and_subtract():
     X, y, _ = rows(120)
     numbers = np.arange(len(X)) % 3 - 1
     first, second = (ms.learn(X[s], y[s], folds=numbers[s]) for s in (slice(60), slice(60, None)))
@@ -349,7 +343,7 @@ def test_rows_never_held_out_add_and_subtract_too():
     assert (without + first).rest.rows.sum() == 20
 
 
-def test_unlike_folds_do_not_add_and_errors_name_both():
+def test_different_folds_do_not_add_and_errors_name_both():
     five, three = ms.learn(X, Y, folds=5), ms.learn(X, Y, folds=3)
     with pytest.raises(SignatureError, match="Cannot add 3 folds by rows to 5 folds by rows"):
         five + three
@@ -428,148 +422,3 @@ def test_provenance_is_kept(tmp_path):
     assert ms.Folds.load(tmp_path / "k").provenance == both.provenance
     hand = ms.Folds([ms.learn(ms.scan(tmp_path / f"{day}.npz", label="y")) for day in range(2)])
     assert [origin.rows for origin in hand.provenance] == [30, 30]
-
-
-# Files.
-
-
-def made(name):
-    X, y, weights = rows(200, offset=1e6)
-    return {
-        "rows": lambda: ms.learn(X, y, weights, folds=5),
-        "numpy": lambda: ms.learn(X, y, folds=np.int64(5)),
-        "given": lambda: ms.learn(X, y, folds=np.where(y == "cow", 3, np.arange(len(y)) % 3 - 1)),
-        "groups": lambda: ms.Folds(ms.learn(X, y, folds=2).parts, assignment=FoldAssignment(2, "groups", "who")),
-        "sums": lambda: ms.learn(X, y, folds=5) + ms.learn(X + 100, y, folds=5) - ms.learn(X[:50], y[:50], folds=5),
-        "days": lambda: ms.Folds([ms.learn(X + 1e5 * day, y) for day in range(3)]),
-        "joined": lambda: ms.learn(X, y, folds=np.where(y == "cow", 1, 0)).join({1: ["ape", "bee"], 2: ["cow"]}),
-        "float32": lambda: ms.learn(np.tile(X, 20), y, folds=3, precision="float32"),
-        "mapped": lambda: ms.learn(X, y, folds=3, features=ms.features.Fourier(8).freeze(X)),
-        "bits": lambda: ms.learn(X, y == "cow", folds=3, feature_names=list("abcde")),
-        "nothing": lambda: ms.learn(X, y, np.zeros(len(X)), folds=3),
-    }[name]()
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["rows", "numpy", "given", "groups", "sums", "days", "joined", "float32", "mapped", "bits", "nothing"],
-)
-def test_what_is_read_is_what_was_written_to_the_last_bit(name, tmp_path):
-    folds = made(name)
-    folds.save(tmp_path / "k")
-    assert_same(ms.Folds.load(tmp_path / "k"), folds)
-    assert_same(pickle.loads(pickle.dumps(folds)), folds)
-
-
-def test_a_pickle_does_not_hold_the_total_twice():
-    folds = made("rows")
-    before = len(pickle.dumps(folds))
-    folds.train(0)
-    assert len(pickle.dumps(folds)) == before
-
-
-def test_a_file_of_another_kind_says_what_it_holds_and_what_to_call(tmp_path):
-    folds = made("rows")
-    folds.save(tmp_path / "folds")
-    folds.total.save(tmp_path / "knowledge")
-    ms.solve(folds.total).save(tmp_path / "model")
-    with pytest.raises(WrongKindError, match=r"holds the knowledge of folds\. Read it with ms\.Folds\.load"):
-        ms.Knowledge.load(tmp_path / "folds")
-    with pytest.raises(WrongKindError, match=r"without folds\. Read it with ms\.Knowledge\.load, or learn .* folds=5"):
-        ms.Folds.load(tmp_path / "knowledge")
-    with pytest.raises(WrongKindError, match="holds a model"):
-        ms.Folds.load(tmp_path / "model")
-    for load in (ms.load_model, ms.features.load):
-        with pytest.raises(WrongKindError, match=r"holds the knowledge of folds.*ms\.Folds\.load"):
-            load(tmp_path / "folds")
-
-
-def forged(path, fields=None, **arrays):
-    """The file again, with other fields and arrays, under the digest that belongs to them."""
-    header, held = read_container(path, "folds")
-    header, held = header.fields | (fields or {}), held | arrays
-    container.write_container(path, "folds", header, {k: v for k, v in held.items() if v is not None})
-
-
-RULE = {"count": 3, "by": "rows", "column": None}
-
-
-@pytest.mark.parametrize(
-    ("rule", "said"),
-    [
-        ([], "not have exactly one rule"),
-        ([RULE, RULE], "not have exactly one rule"),
-        ([RULE | {"count": 1}], "from 2 to 1,000, not 1"),
-        ([RULE | {"count": 1001}], "not 1001"),
-        ([RULE | {"count": 2.0}], "where int is expected"),
-        ([RULE | {"by": "luck"}], "'luck' in field 'by'; known are 'rows', 'groups', 'given'"),
-        ([RULE | {"column": 3}], "3 in field 'column'"),
-        ([RULE | {"column": "who"}], "a column of groups for folds by rows"),
-        ([{"count": 3, "by": "rows"}], "no field 'column'"),
-        (RULE, "where list is expected"),
-    ],
-)
-def test_a_rule_that_cannot_be_is_refused(rule, said, tmp_path):
-    ms.learn(X, Y, folds=3).save(tmp_path / "k")
-    forged(tmp_path / "k", {"folds": rule})
-    with pytest.raises(InvalidHeaderError, match=said):
-        ms.Folds.load(tmp_path / "k")
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda cells: cells[::-1], "cells that are not sorted"),
-        (lambda cells: np.concatenate([cells[:1], cells[:-1]]), "cells that are not sorted"),
-        (lambda cells: cells + np.array([1, 0]), "a cell of no class or fold"),
-        (lambda cells: cells - [1, 0], "a cell of no class or fold"),
-        (lambda cells: cells + np.array([0, 3]), "a cell of no class or fold"),
-        (lambda cells: cells - [0, 2], "a cell of no class or fold"),
-        (lambda cells: cells[:-3], "a class without rows"),
-        (lambda cells: cells[:-1], "'rows' of type int64 and shape"),
-        (lambda cells: cells[:, :1], "'cells' of type int64 and shape"),
-        (lambda cells: cells.ravel(), "'cells' of type int64 and shape"),
-        (lambda cells: cells.astype(np.float64), "'cells' of type float64"),
-        (lambda _: None, "no array 'cells'"),
-    ],
-)
-def test_cells_that_cannot_be_are_refused(change, said, tmp_path):
-    ms.learn(X, Y, folds=np.arange(30) % 3).save(tmp_path / "k")
-    _, arrays = read_container(tmp_path / "k", "folds")
-    assert arrays["cells"].tolist() == [[label, fold] for label in range(3) for fold in range(3)]
-    changed = change(arrays["cells"])
-    forged(tmp_path / "k", cells=changed)
-    with pytest.raises(InvalidContentError, match=said):
-        ms.Folds.load(tmp_path / "k")
-
-
-@pytest.mark.parametrize(
-    ("arrays", "said"),
-    [
-        ({"anchors": np.zeros((3, 5))}, r"shape \(3, 5\) instead of <f8 and \(4, 5\)"),
-        ({"anchors": np.full((4, 5), np.nan)}, "a number in 'anchors' that is not finite"),
-        ({"anchors": None}, "no array 'anchors'"),
-        ({"anchor": np.zeros(5)}, "an array 'anchor'"),
-        ({"rows": np.zeros(9, dtype=np.int64)}, "a count that is not positive"),
-        ({"sums": np.full((9, 5), 1e9)}, "sums that are not those of any set of rows"),
-    ],
-)
-def test_sums_that_cannot_be_are_refused(arrays, said, tmp_path):
-    ms.learn(X, Y, folds=np.arange(30) % 3).save(tmp_path / "k")
-    forged(tmp_path / "k", **arrays)
-    with pytest.raises(InvalidContentError, match=said):
-        ms.Folds.load(tmp_path / "k")
-
-
-def test_folds_of_the_pooled_form_are_refused(tmp_path):
-    ms.learn(X, Y, folds=3).save(tmp_path / "k")
-    forged(tmp_path / "k", {"per_class": False})
-    with pytest.raises(InvalidHeaderError, match="folds in the pooled form"):
-        ms.Folds.load(tmp_path / "k")
-
-
-def test_a_file_of_folds_is_one_that_older_versions_call_newer(tmp_path):
-    """Format 4 knew of no folds, and said "Upgrade mergesvm" of any higher number."""
-    ms.learn(X, Y, folds=3).save(tmp_path / "k")
-    assert container.read_format(tmp_path / "k") == container.FORMAT >= 5
-    assert container.read_kind(tmp_path / "k") == "folds"

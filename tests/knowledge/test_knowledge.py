@@ -16,7 +16,7 @@ def letters():
     return X, np.array(list("aAbc"))[y]
 
 
-def test_selected_features_are_those_of_learning_from_them_alone(letters):
+def test_selected_features_match_learning_from_them_alone(letters):
     X, y = letters
     k = ms.learn(X, y, feature_names=["w", "x", "y", "z"])
     expected = ms.learn(X[:, [3, 1]], y, feature_names=["z", "x"])
@@ -28,12 +28,12 @@ def test_selected_features_are_those_of_learning_from_them_alone(letters):
 
 
 @pytest.mark.parametrize("bad", [["q"], [False] * 4, [4], [-5], [0, 0], [], [1.5], ["w", "w"]])
-def test_features_that_are_not_there_are_refused(letters, bad):
+def test_unknown_features_are_refused(letters, bad):
     with pytest.raises(ParameterError):
         ms.learn(*letters, feature_names=["w", "x", "y", "z"]).select(bad)
 
 
-def test_some_classes_are_those_of_learning_from_them_alone(letters):
+def test_selected_classes_match_learning_from_them_alone(letters):
     X, y = letters
     inside = np.isin(y, ["a", "c"])
     chosen = ms.learn(X, y).only(["c", "a"])
@@ -43,7 +43,7 @@ def test_some_classes_are_those_of_learning_from_them_alone(letters):
 
 
 @pytest.mark.parametrize("per_class", [True, False])
-def test_joined_classes_are_those_of_learning_with_one_label(letters, per_class):
+def test_joined_classes_match_learning_with_one_label(letters, per_class):
     X, y = letters
     joined = ms.learn(X, y, per_class=per_class).join({"A": ["a", "A"]})
     expected = ms.learn(X, np.where(y == "a", "A", y), per_class=per_class)
@@ -66,7 +66,7 @@ def test_classes_that_cannot_be_joined_are_refused(letters, groups, message):
         ms.learn(*letters).join(groups)
 
 
-def test_unlike_pieces_do_not_add_and_both_are_named(letters):
+def test_different_signatures_do_not_add_and_both_are_named(letters):
     X, y = letters
     k = ms.learn(X, y, feature_names=["w", "x", "y", "z"])
     unlike = {
@@ -93,7 +93,7 @@ def test_pooled_pieces_with_other_class_weights_do_not_add(letters):
         one + other
 
 
-def test_more_cannot_be_taken_back_than_was_added(letters):
+def test_rows_that_were_never_added_cannot_be_subtracted(letters):
     X, y = letters
     k = ms.learn(X, y)
     with pytest.raises(
@@ -109,14 +109,14 @@ def test_more_cannot_be_taken_back_than_was_added(letters):
     assert_same_knowledge(k, ms.learn(X, y))
 
 
-def test_a_class_of_which_no_row_is_left_is_dropped(letters):
+def test_a_class_without_rows_is_dropped(letters):
     X, y = letters
     rest = ms.learn(X, y) - ms.learn(X[y == "b"], y[y == "b"])
     assert rest.labels == ("A", "a", "c")
     assert_same_scores(rest, ms.learn(X[y != "b"], y[y != "b"]), X)
 
 
-def test_the_pooled_form_refuses_what_it_cannot_know(letters):
+def test_the_pooled_form_refuses_what_needs_class_wise_sums(letters):
     X, y = letters
     pooled = ms.learn(X, y, per_class=False)
     with pytest.raises(FormError, match="per_class=True"):
@@ -140,7 +140,7 @@ def test_knowledge_cannot_be_changed(letters):
             array[...] = 0
 
 
-def test_nothing_to_merge_and_nothing_to_solve_are_said():
+def test_merging_or_solving_nothing_is_refused():
     with pytest.raises(KnowledgeError, match="nothing to merge"):
         ms.merge([])
     with pytest.raises(KnowledgeError, match="nothing to solve"):
@@ -158,7 +158,7 @@ def test_only_knowledge_adds_to_knowledge(letters):
         k - None
 
 
-def test_an_anchor_is_one_finite_number_a_feature(letters):
+def test_an_anchor_is_one_finite_number_per_feature(letters):
     k = ms.learn(*letters)
     for bad in ([0.0], [0, 0, 0, np.nan]):
         with pytest.raises(ParameterError, match="4 finite numbers"):
@@ -179,7 +179,7 @@ def test_a_piece_far_from_the_origin_keeps_its_digits():
     assert np.abs(k.anchor - 1e8).max() < 10
 
 
-def test_the_representation_says_what_is_known(letters):
+def test_the_repr_shows_rows_features_and_classes(letters):
     assert repr(ms.learn([[1.0]], [True])) == "Knowledge of 1 row x 1 feature in 1 class: True 1"
     assert ", pooled" in repr(ms.learn(*letters, per_class=False))
     assert repr(ms.learn(np.ones((12, 1)), range(12))).endswith("9 1, ...")
@@ -195,14 +195,14 @@ def test_classes_may_be_joined_under_names_of_another_kind(letters):
     assert k.join({k.classes[0]: k.classes[:2]}).labels == ("A", "b", "c")
 
 
-def test_knowledge_survives_pickling_and_stays_unchangeable(letters):
+def test_pickled_knowledge_is_equal_and_immutable(letters):
     k = pickle.loads(pickle.dumps(ms.learn(*letters)))
     assert_same_knowledge(k, ms.learn(*letters))
     with pytest.raises(ValueError, match="read-only"):
         k.grams[0][0, 0] = 1.0
 
 
-def test_an_anchor_that_was_given_stays_the_callers(letters):
+def test_a_given_anchor_is_copied(letters):
     anchor = np.full(4, 100.0)
     k = ms.learn(*letters, anchor=anchor)
     ms.Knowledge.zero(k.signature, anchor)
@@ -220,7 +220,7 @@ def test_only_knowledge_is_merged_and_solved(letters):
         ms.solve(ms.MergeSVC())
 
 
-def test_one_alone_is_a_list_of_one(letters):
+def test_a_single_feature_or_class_needs_no_list(letters):
     k = ms.learn(*letters, feature_names=["age", "height", "weight", "year"])
     assert k.select("age").signature.names == ("age",)
     assert k.select(3).signature.names == ("year",)
@@ -234,7 +234,7 @@ def test_one_alone_is_a_list_of_one(letters):
         k.join(["a", "b"])
 
 
-def test_solving_leaves_nothing_in_what_is_shipped(letters):
+def test_solving_does_not_enlarge_pickles(letters):
     k = ms.learn(*letters)
     before = len(pickle.dumps(k))
     ms.solve(k)
@@ -242,7 +242,7 @@ def test_solving_leaves_nothing_in_what_is_shipped(letters):
 
 
 @pytest.mark.parametrize("per_class", [True, False])
-def test_the_anchor_follows_rows_that_have_left_it_behind(per_class):
+def test_the_anchor_follows_rows_that_drift_away(per_class):
     generator = np.random.default_rng(0)
     near, far = generator.normal(size=(400, 3)), generator.normal(size=(300, 3)) + np.array([0.0, 1e3, 1e6])
     y = np.arange(400) % 2
@@ -254,7 +254,7 @@ def test_the_anchor_follows_rows_that_have_left_it_behind(per_class):
     np.testing.assert_allclose((left + again - left).anchor, far.mean(axis=0) + 1e4, atol=20)
 
 
-def test_signatures_differ_in_whatever_differs():
+def test_signatures_differ_in_every_field():
     many = tuple(f"feature {i}" for i in range(30))
     signature = ms.Signature(ms.features.Identity(), 30, many)
     for other in (
@@ -266,7 +266,7 @@ def test_signatures_differ_in_whatever_differs():
             signature.joined(other)
 
 
-def test_the_coarser_precision_is_that_of_the_whole():
+def test_a_sum_has_the_lower_precision():
     X, y = np.random.default_rng(0).normal(size=(50, 70)), np.arange(50) % 2
     fine, coarse = ms.learn(X, y), ms.learn(X, y, precision="float32")
     assert (fine + coarse).precision == ((fine + coarse) - fine).precision == coarse.precision == "float32"
@@ -282,12 +282,12 @@ def test_class_weights_fixed_when_learning_may_be_keyed_by_numpy_values(letters)
         ms.learn(X, y, per_class=False, class_weight={0: "x", 1: 2.0})
 
 
-def test_the_sum_of_all_classes_cannot_be_changed_either(letters):
+def test_the_pooled_gram_is_read_only(letters):
     with pytest.raises(ValueError, match="read-only"):
         ms.learn(*letters).pooled_gram[0, 0] = 1.0
 
 
-def test_pooled_classes_join_only_if_they_weigh_the_same(letters):
+def test_pooled_classes_join_only_if_their_weights_are_equal(letters):
     X, y = letters
     weights = {"A": 2.0, "a": 2.0, "b": 9.0, "c": 1.0}
     k = ms.learn(X, y, per_class=False, class_weight=weights)
@@ -309,7 +309,7 @@ def test_many_narrow_classes_do_not_fill_the_memory():
         assert peak < 100e6
 
 
-def test_a_name_that_differs_far_down_is_shown():
+def test_the_first_different_name_is_shown():
     many = tuple(f"feature {i}" for i in range(30))
     with pytest.raises(SignatureError, match="Feature 29 is 'other' here, 'feature 29' there"):
         ms.Signature(ms.features.Identity(), 30, many).joined(

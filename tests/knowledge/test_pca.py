@@ -1,4 +1,4 @@
-"""Principal components from knowledge: those of scikit-learn on the stacked rows."""
+"""Principal components of knowledge match scikit-learn on the stacked rows."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ DIGITS, ANSWERS = load_digits(return_X_y=True)
 
 
 def skewed(seed=0, n=400, d=12, offset=0.0):
-    """Rows whose variances fall from 100 to about 1e-4, so that axes are told apart, and their classes."""
+    """Rows with well separated variances from 100 down to about 1e-4, and their classes."""
     generator = np.random.default_rng(seed)
     turn = np.linalg.qr(generator.normal(size=(d, d)))[0]
     return generator.normal(size=(n, d)) * np.logspace(1, -2, d) @ turn + offset, generator.integers(0, 3, n)
 
 
-def assert_is_pca(found, X, share=0.9999, solver="full", tolerance=1e-9):
-    """The map is scikit-learn's, but for signs, which are by the largest entry."""
-    expected = PCA(share, svd_solver=solver).fit(X)
+def assert_is_pca(found, X, n_components=0.9999, solver="full", tolerance=1e-9):
+    """Assert that the map is scikit-learn's, except that the largest entry of each direction is positive."""
+    expected = PCA(n_components, svd_solver=solver).fit(X)
     assert found.width == expected.n_components_
     directions = found.arrays["directions"].T
     assert (np.take_along_axis(directions, np.abs(directions).argmax(axis=1)[:, None], axis=1) > 0).all()
@@ -40,13 +40,13 @@ def assert_is_pca(found, X, share=0.9999, solver="full", tolerance=1e-9):
 
 @pytest.mark.parametrize("solver", ["full", "covariance_eigh"])
 @pytest.mark.parametrize("per_class", [True, False], ids=["per class", "pooled"])
-def test_components_of_knowledge_are_those_of_the_rows(solver, per_class):
+def test_components_of_knowledge_match_those_of_the_rows(solver, per_class):
     X, y = skewed()
-    for share in (0.5, 0.9, 0.99, 0.9999, 0.999999, 3, 12):
-        assert_is_pca(ms.learn(X, y, per_class=per_class).pca(share), X, share, solver)
+    for n_components in (0.5, 0.9, 0.99, 0.9999, 0.999999, 3, 12):
+        assert_is_pca(ms.learn(X, y, per_class=per_class).pca(n_components), X, n_components, solver)
 
 
-def test_images_whose_rims_are_blank():
+def test_images_with_blank_borders():
     knowledge = ms.learn(DIGITS, ANSWERS)
     assert_is_pca(knowledge.pca(0.9999), DIGITS)
     assert knowledge.pca(0.9999).fixed.pilot_rows == len(DIGITS)
@@ -80,7 +80,7 @@ def test_sparse_rows_with_a_column_far_from_zero_keep_their_digits(precision):
 
 def test_rows_far_from_zero():
     X, y = skewed(offset=1e6)
-    # Of rows of six digits less: the mean has an error of 1e-10.
+    # The mean has an error of 1e-10.
     assert_is_pca(ms.learn(X, y).pca(0.999), X, 0.999, tolerance=1e-8)
     near, _ = skewed()
     found = ms.learn(X, y).pca(5).arrays["directions"]
@@ -88,7 +88,7 @@ def test_rows_far_from_zero():
 
 
 @pytest.mark.parametrize("per_class", [True, False], ids=["per class", "pooled"])
-def test_a_weight_is_so_many_rows(per_class):
+def test_a_weight_counts_like_repeated_rows(per_class):
     X, y = skewed()
     weights = np.random.default_rng(4).integers(0, 4, len(X))
     found = ms.learn(X, y, weights, per_class=per_class).pca(0.999)
@@ -96,13 +96,13 @@ def test_a_weight_is_so_many_rows(per_class):
     assert found.fixed.pilot_rows == np.count_nonzero(weights)
 
 
-def test_class_weights_of_the_pooled_form_are_weights():
+def test_class_weights_of_the_pooled_form_count_as_weights():
     X, y = skewed()
     found = ms.learn(X, y, per_class=False, class_weight={0: 3, 1: 1, 2: 2}).pca(0.999)
     assert_is_pca(found, np.repeat(X, np.array([3, 1, 2])[y], axis=0), 0.999)
 
 
-def test_merged_pieces_have_the_components_of_the_batch_and_forgotten_rows_no_part_in_them():
+def test_merged_pieces_match_the_batch_and_subtracted_rows_have_no_effect():
     X, y = skewed(n=600, offset=50.0)
     pieces = [ms.learn(X[i::4], y[i::4]) for i in range(4)]
     assert_is_pca(ms.merge(pieces).pca(0.999), X, 0.999)
@@ -110,7 +110,7 @@ def test_merged_pieces_have_the_components_of_the_batch_and_forgotten_rows_no_pa
     assert_is_pca((ms.merge(pieces) - pieces[2]).pca(0.999), left, 0.999)
 
 
-def test_learning_through_components_is_a_pipeline_of_scikit_learn():
+def test_learning_with_components_matches_a_scikit_learn_pipeline():
     knowledge = ms.learn(DIGITS, ANSWERS)
     through = ms.solve(ms.learn(DIGITS, ANSWERS, features=knowledge.pca(0.99)))
     pipeline = make_pipeline(PCA(0.99, svd_solver="full"), ms.MergeSVC()).fit(DIGITS, ANSWERS)
@@ -120,7 +120,7 @@ def test_learning_through_components_is_a_pipeline_of_scikit_learn():
     assert fitted.features_ == knowledge.pca(0.99)
 
 
-def test_components_of_knowledge_go_to_files_and_on_into_chains(tmp_path):
+def test_components_of_knowledge_can_be_saved_and_chained(tmp_path):
     components = ms.learn(DIGITS, ANSWERS).pca(0.99)
     components.save(tmp_path / "plan.features")
     assert ms.features.load(tmp_path / "plan.features") == components
@@ -132,7 +132,7 @@ def test_components_of_knowledge_go_to_files_and_on_into_chains(tmp_path):
     )
 
 
-def test_names_of_columns_go_with_the_components():
+def test_components_have_the_names_of_the_columns():
     X, y = skewed(d=3)
     found = ms.learn(X, y, feature_names=["a", "b", "c"]).pca(2)
     assert found.layout.names == ("a", "b", "c")
@@ -151,18 +151,18 @@ def test_precision_and_whitening():
     assert ms.learn(X, y, precision="float32").pca(0.99).width == knowledge.pca(0.99).width
 
 
-# What a share keeps.
+# Fractions of the variance.
 
 
-def test_a_share_is_exceeded_by_as_few_components_as_can_be():
+def test_a_fraction_is_exceeded_by_the_fewest_components():
     X = np.array([[9.0, 0, 0], [-9, 0, 0], [0, 3, 0], [0, -3, 0], [0, 0, 1], [0, 0, -1]])  # 81 : 9 : 1
     knowledge = ms.learn(X, list("aabbab"))
-    for share, width in ((1e-9, 1), (0.89, 1), (0.8902, 2), (0.989, 2), (0.9891, 3), (1 - 1e-16, 3)):
-        assert knowledge.pca(share).width == PCA(share, svd_solver="full").fit(X).n_components_ == width
+    for n_components, width in ((1e-9, 1), (0.89, 1), (0.8902, 2), (0.989, 2), (0.9891, 3), (1 - 1e-16, 3)):
+        assert knowledge.pca(n_components).width == PCA(n_components, svd_solver="full").fit(X).n_components_ == width
     np.testing.assert_allclose(knowledge.pca(3).explained, np.array([81, 9, 1]) / 91)
 
 
-def test_what_is_rounding_only_is_never_kept_by_a_share():
+def test_a_fraction_never_selects_rounding_errors():
     X, y = skewed(d=4)
     twice = np.hstack([X, X @ np.random.default_rng(0).normal(size=(4, 60)), np.full((len(X), 2), 0.1)])
     for offset in (0.0, 1e3):
@@ -176,7 +176,7 @@ def test_what_is_rounding_only_is_never_kept_by_a_share():
     assert np.abs(ms.learn(twice, y).pca(66, whiten=True).transform(twice)[:, 4:]).max() < 1e-9
 
 
-def test_a_constant_column_far_from_zero_does_not_drown_the_others():
+def test_a_constant_column_far_from_zero_does_not_hide_the_others():
     X, y = skewed(d=5)
     far = sparse.csr_array(np.column_stack([X, np.full(len(X), 1e6)]))  # summed about zero
     found = ms.learn(far, y).pca(0.999999)
@@ -184,7 +184,7 @@ def test_a_constant_column_far_from_zero_does_not_drown_the_others():
     assert not found.arrays["directions"][5].any()
 
 
-def test_rows_that_are_all_alike_have_one_component_of_nothing():
+def test_identical_rows_have_one_component_without_variance():
     for rows in (np.full((5, 3), 0.1), np.zeros((4, 2)), np.array([[7.0, 8.0]])):
         for whiten in (False, True):
             found = ms.learn(rows, ["a"] * len(rows)).pca(0.99, whiten=whiten)
@@ -192,7 +192,7 @@ def test_rows_that_are_all_alike_have_one_component_of_nothing():
             np.testing.assert_allclose(found.transform(rows), 0, atol=1e-12)
 
 
-# What cannot be.
+# Errors.
 
 
 def test_more_components_than_columns_or_rows_are_refused():
@@ -207,7 +207,7 @@ def test_more_components_than_columns_or_rows_are_refused():
         ms.learn(X, y).pca(2, precision="float16")
 
 
-def test_knowledge_of_a_map_is_refused_with_a_way_out():
+def test_mapped_knowledge_is_refused_with_advice():
     X, y = blobs()
     mapped = ms.learn(X, y, features=Fourier(8).freeze(X))
     with pytest.raises(FormError, match=r"is of Fourier\(8\) .*learn\(X, y\)\.pca\(0\.99\).*Components\(0\.99\)\]\)"):
@@ -225,13 +225,13 @@ def test_knowledge_of_no_rows_is_refused():
 
 
 @pytest.mark.parametrize("wrong", [[[9.0, 9.0], [-9.0, -9.0]], [[9.0, 0.0], [-9.0, 0.0]]])
-def test_sums_that_are_of_no_rows_are_refused(wrong):
+def test_sums_with_a_negative_variance_are_refused(wrong):
     X, y = np.random.default_rng(0).normal(size=(30, 2)), ["a"] * 30
     with pytest.raises(IndefiniteError, match="a variance is negative"):
         (ms.learn(X, y) - ms.learn(wrong, ["a", "a"])).pca(2)
 
 
-def test_honest_forgetting_is_never_refused():
+def test_valid_subtraction_is_never_refused():
     generator = np.random.default_rng(0)
     X, y = skewed(n=50, d=80)
     for size in (1e2, 1e4, 1e6):

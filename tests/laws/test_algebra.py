@@ -1,4 +1,4 @@
-"""The laws of knowledge, for every kind of piece: small, one-sided, weightless, far off, degenerate."""
+"""The laws of the algebra of knowledge, also for tiny, one-class, zero-weight, distant and degenerate pieces."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def assert_same(one, other, X):
 
 
 @given(rows(), per_class)
-def test_zero_adds_nothing(part, form):
+def test_zero_is_neutral(part, form):
     k = ms.learn(*part, per_class=form)
     zero = ms.Knowledge.zero(k.signature)
     assert_same(k + zero, k, part[0])
@@ -92,37 +92,37 @@ def test_any_partition_and_order_gives_the_batch(part, data, form):
 
 
 @given(rows(), rows(), per_class)
-def test_what_was_added_can_be_taken_back(one, other, form):
+def test_subtraction_undoes_addition(one, other, form):
     a, b = ms.learn(*one, per_class=form), ms.learn(*other, per_class=form)
     assert_same((a + b) - b, a, one[0])
 
 
 @given(rows(), rows(), per_class)
-def test_fully_retired_knowledge_is_zero_without_residue(one, other, form):
+def test_subtracting_everything_gives_exactly_zero(one, other, form):
     a, b = ms.learn(*one, per_class=form), ms.learn(*other, per_class=form)
-    nothing = (a + b) - a - b
-    assert nothing.labels == ()
-    assert nothing.grams == ()
-    assert_same(nothing + a, a, one[0])
+    zero = (a + b) - a - b
+    assert zero.labels == ()
+    assert zero.grams == ()
+    assert_same(zero + a, a, one[0])
 
 
 @given(rows(), st.sampled_from([0.0, -3.0, 1e3]), per_class)
 def test_the_anchor_does_not_matter(part, anchor, form):
     k = ms.learn(*part, per_class=form)
-    # As far as sums about a far point can tell: its distance squared is what rounding is measured by.
+    # Rounding errors grow with the squared distance of the anchor.
     moved = k.about(k.anchor + anchor).about(k.anchor)
     assert_same_knowledge(moved, k, tolerance=1e-9 + 1e-13 * anchor**2)
 
 
 @given(rows(), per_class)
-def test_each_class_by_itself_adds_to_the_whole(part, form):
+def test_single_classes_add_up_to_the_whole(part, form):
     X, y, weights = part
     pieces = [ms.learn(X[y == c], y[y == c], weights[y == c], per_class=form) for c in np.unique(y)]
     assert_same(ms.merge(pieces), ms.learn(X, y, weights, per_class=form), X)
 
 
 @given(rows())
-def test_a_row_of_weight_zero_is_absent(part):
+def test_a_row_of_weight_zero_does_not_count(part):
     X, y, weights = part
     counted = weights > 0
     k = ms.learn(X, y, weights)
@@ -144,7 +144,7 @@ def test_a_row_of_weight_two_counts_twice(part):
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_forgetting_equals_never_having_seen_also_for_a_small_rest(offset):
+def test_subtracting_most_rows_matches_learning_the_rest(offset):
     generator = np.random.default_rng(0)
     X, y = generator.normal(size=(20_000, 5)) + offset, generator.integers(0, 3, 20_000)
     few, many = slice(0, 60), slice(60, None)

@@ -153,7 +153,7 @@ def test_float32_products_are_close(method):
 
 
 @pytest.mark.parametrize("method", [wide, compact])
-def test_only_unweighted_8_bit_pixels_about_whole_numbers_are_multiplied_in_float32(method):
+def test_only_unweighted_8_bit_integers_about_integers_are_multiplied_in_float32(method):
     generator = np.random.default_rng(0)
     X, y = generator.integers(0, 256, (900, 12)), generator.integers(0, 2, 900)
     whole, between = np.full(12, 100.0), np.full(12, 100.3)

@@ -13,7 +13,7 @@ from cli.commandline import run
 from mergesvm.errors import EngineError
 from mergesvm.reproduce import cascade_times
 from mergesvm.reproduce.unbalanced import WEIGHTINGS, Draw
-from reference import plane_by_qr, side_weights
+from reference import hyperplane_by_qr, side_weights
 
 pytestmark = pytest.mark.xdist_group("mpi")
 
@@ -58,7 +58,7 @@ def by_formula(draw, count):
     found = []
     for scheme in WEIGHTINGS.values():
         rare, frequent = side_weights(scheme, 300, count)
-        w, b = plane_by_qr(rows, labels, np.where(labels == 1, rare, frequent), 1.0)
+        w, b = hyperplane_by_qr(rows, labels, np.where(labels == 1, rare, frequent), 1.0)
         found.append(100 * np.mean((draw.test @ w + b > 0) == (draw.truth == 1)))
     return found
 

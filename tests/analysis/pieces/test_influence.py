@@ -14,7 +14,7 @@ from mergesvm.analysis.pieces.influence import influence
 from mergesvm.analysis.pieces.leave_one_out import NUMBERS
 from mergesvm.errors import IndefiniteError, KnowledgeError, ParameterError, SignatureError, SolverWarning
 from mergesvm.multiclass.decomposition import one_vs_one, one_vs_rest
-from reference import blobs, plane_by_qr, side_weights
+from reference import blobs, hyperplane_by_qr, side_weights
 
 
 def dealt(seed=0, n=240, d=4, classes=3, pieces=6, offset=0.0):
@@ -69,7 +69,7 @@ def test_coefficients_without_a_piece_are_those_of_least_squares_on_the_other_ro
         for label in range(3):
             own = labels == label
             positive, negative = side_weights(scheme, own.sum(), (~own).sum())
-            w, _ = plane_by_qr(rows, np.where(own, 1.0, -1.0), np.where(own, positive, negative), 2.0)
+            w, _ = hyperplane_by_qr(rows, np.where(own, 1.0, -1.0), np.where(own, positive, negative), 2.0)
             close(found.coefs_without[index, label], w)
 
 

@@ -15,7 +15,7 @@ from mergesvm.features.ops.fields import (
 
 
 @pytest.mark.parametrize(("image", "height", "width", "channels"), [(None, 6, 6, 1), (COLOURED, 4, 3, 3)])
-def test_rectangles_are_whole_rectangles_of_pixels_of_every_size_and_place(image, height, width, channels):
+def test_rectangles_have_every_size_and_position(image, height, width, channels):
     masks = draw_fields("rectangles", image, 36, 9000, np.random.default_rng(0))
     assert masks.shape == (36, 9000)
     seen = set()
@@ -37,7 +37,7 @@ def test_rectangles_are_whole_rectangles_of_pixels_of_every_size_and_place(image
     assert seen == {(one, other) for one in spans[0] for other in spans[1]}
 
 
-def test_fields_of_a_table_are_of_every_allowed_size_and_all_columns_are_seen_alike():
+def test_column_fields_have_every_allowed_size_and_cover_columns_evenly():
     masks = draw_fields("columns", None, 20, 4000, np.random.default_rng(0))
     sizes = masks.sum(axis=0)
     assert set(sizes) == set(range(round(MIN_COLUMN_FRACTION * 20), round(MAX_COLUMN_FRACTION * 20) + 1))
@@ -47,11 +47,11 @@ def test_fields_of_a_table_are_of_every_allowed_size_and_all_columns_are_seen_al
     assert draw_fields("columns", None, 1, 5, np.random.default_rng(0)).all()
 
 
-def test_without_fields_a_feature_sees_all_columns():
+def test_without_fields_a_unit_uses_all_columns():
     assert draw_fields(None, None, 36, 5, np.random.default_rng(0)) is None
 
 
-def test_the_spread_within_a_field_is_the_mean_squared_distance_in_its_columns():
+def test_distances_within_a_field_match_the_mean_over_pairs():
     masks = draw_fields("columns", None, 36, 30, np.random.default_rng(0))
     pairs = (X[:, None] - X[None]) ** 2
     np.testing.assert_allclose(mean_squared_distance_within(X, None), pairs.sum(axis=2).mean())
@@ -60,7 +60,7 @@ def test_the_spread_within_a_field_is_the_mean_squared_distance_in_its_columns()
 
 @pytest.mark.parametrize("fields", ["rectangles", "columns"])
 @pytest.mark.parametrize("make", [HiddenLayer, Fourier])
-def test_a_feature_does_not_change_with_columns_outside_of_its_field(make, fields):
+def test_a_unit_ignores_columns_outside_its_field(make, fields):
     features = make(40, fields=fields, precision="float64", scaling="none").freeze(X)
     inside = features.arrays["weights"] != 0
     assert 0 < inside.mean() < 1

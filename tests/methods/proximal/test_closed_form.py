@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mergesvm as ms
-from reference import blobs, plane_by_qr, scores_by_mpmath, side_weights
+from reference import blobs, hyperplane_by_qr, scores_by_mpmath, side_weights
 
 SCHEMES = [None, "inverse", "complement", "balanced"]
 
@@ -40,7 +40,7 @@ def test_one_vs_rest_agrees_with_qr_on_the_stacked_rows(scheme, C):
     for label in range(4):
         inside = y == label
         sides = side_weights(scheme, weights[inside].sum(), weights[~inside].sum())
-        w, b = plane_by_qr(X, np.where(inside, 1, -1), weights * np.where(inside, *sides), C)
+        w, b = hyperplane_by_qr(X, np.where(inside, 1, -1), weights * np.where(inside, *sides), C)
         np.testing.assert_allclose(model.coef_[label], w, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(model.intercept_[label], b, rtol=1e-9, atol=1e-12)
 
@@ -52,7 +52,7 @@ def test_one_vs_one_agrees_with_qr_on_the_rows_of_each_pair(scheme):
     for p, (i, j) in enumerate(itertools.combinations(range(4), 2)):
         pair = (y == i) | (y == j)
         sides = side_weights(scheme, float((y == j).sum()), float((y == i).sum()))
-        w, b = plane_by_qr(X[pair], np.where(y[pair] == j, 1, -1), np.where(y[pair] == j, *sides), 0.7)
+        w, b = hyperplane_by_qr(X[pair], np.where(y[pair] == j, 1, -1), np.where(y[pair] == j, *sides), 0.7)
         np.testing.assert_allclose(model.coef_[p], w, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(model.intercept_[p], b, rtol=1e-9, atol=1e-12)
 
@@ -62,7 +62,7 @@ def test_weights_of_a_mapping_are_used_as_given():
     model = ms.solve(ms.learn(X, y), class_weight={0: 2.0, 1: 0.5, 2: 7.0})
     omega = np.array([2.0, 0.5, 7.0])[y]
     for label in range(3):
-        w, b = plane_by_qr(X, np.where(y == label, 1, -1), omega, 1.0)
+        w, b = hyperplane_by_qr(X, np.where(y == label, 1, -1), omega, 1.0)
         np.testing.assert_allclose(np.append(model.coef_[label], model.intercept_[label]), np.append(w, b), rtol=1e-9)
 
 
@@ -113,7 +113,7 @@ def test_inverse_complement_and_balanced_differ_in_the_scale_of_c_only():
 def test_more_features_than_rows():
     generator = np.random.default_rng(0)
     X, y = generator.normal(size=(20, 50)), np.arange(20) % 2
-    w, b = plane_by_qr(X, 2 * y - 1, np.ones(20), 10.0)
+    w, b = hyperplane_by_qr(X, 2 * y - 1, np.ones(20), 10.0)
     model = ms.solve(ms.learn(X, y), C=10.0)
     np.testing.assert_allclose(np.append(model.coef_, model.intercept_), np.append(w, b), rtol=1e-9)
 
@@ -124,7 +124,7 @@ def test_a_singular_system_is_solved_by_eigenvectors_and_says_so():
     with pytest.warns(ms.errors.SolverWarning, match="solved by 'eigh'"):
         model = ms.solve(ms.learn(X, y), C=1e18)
     assert model.solver_ == "eigh"
-    w, b = plane_by_qr(X[:, :3], 2 * y - 1, np.ones(200), 1e18)
+    w, b = hyperplane_by_qr(X[:, :3], 2 * y - 1, np.ones(200), 1e18)
     np.testing.assert_allclose(model.decision_function(X), X[:, :3] @ w + b, atol=1e-8)
 
 
@@ -133,7 +133,7 @@ def test_small_features_are_not_mistaken_for_singular_ones():
     X *= np.array([1e-7, 1.0, 1e4, 1e7])
     model = ms.solve(ms.learn(X, y), C=1e14)
     assert model.solver_ == "cholesky"
-    w, b = plane_by_qr(X, 2 * y - 1, np.ones(400), 1e14)
+    w, b = hyperplane_by_qr(X, 2 * y - 1, np.ones(400), 1e14)
     np.testing.assert_allclose(model.decision_function(X), X @ w + b, atol=1e-7)
 
 
