@@ -217,7 +217,7 @@ def points(where: Path | None) -> None:
         pairs, model = ms.validate(folds, Cs=[1.0]).held_out(), ms.solve(folds)
         cells = []
         for wish in wishes:
-            above = model.at(ms.operating_point(pairs, **wish).threshold).predict(test)
+            above = model.with_threshold(ms.operating_point(pairs, **wish).threshold).predict(test)
             rate = above[wanted].mean() if "recall" in wish else above[~wanted].mean()
             cells.append(f"{rate:.1%}")
         table.add_row(name, str(rarest), f"{mine.mean():.1%}", *cells)

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from mergesvm.knowledge.signature import Signature
     from mergesvm.methods.proximal.path import path
     from mergesvm.methods.proximal.solve import solve
-    from mergesvm.models.formats.native import load_model
     from mergesvm.models.kernel import KernelModel
     from mergesvm.models.linear import LinearModel
+    from mergesvm.models.load import load, load_model
     from mergesvm.models.pairwise import PairwiseModel
     from mergesvm.reports.evaluation import evaluate
     from mergesvm.reports.write import report
@@ -67,6 +67,7 @@ __all__ = [
     "features",
     "influence",
     "learn",
+    "load",
     "load_model",
     "merge",
     "operating_curve",
@@ -99,7 +100,8 @@ _MODULES = {
     "expected": "analysis.expected",
     "influence": "analysis.pieces.influence",
     "learn": "knowledge.learning.learn",
-    "load_model": "models.formats.native",
+    "load": "models.load",
+    "load_model": "models.load",
     "merge": "knowledge.merging",
     "operating_curve": "analysis.threshold",
     "operating_point": "analysis.threshold",

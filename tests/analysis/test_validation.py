@@ -196,7 +196,7 @@ def test_two_normal_classes_have_formulas(two):
         guess.recalls, [norm.cdf(-means[0] / spreads[0]), norm.sf(-means[1] / spreads[1])], rtol=1e-8
     )
     assert guess.auc == pytest.approx(norm.cdf((means[1] - means[0]) / np.hypot(*spreads)), rel=1e-8)
-    odds = model._moments.log_odds(np.linspace(-30, 30, 200_001)[:, None])[:, 0]
+    odds = model.moments.log_odds(np.linspace(-30, 30, 200_001)[:, None])[:, 0]
     grid = np.linspace(-30, 30, 200_001)
     exact = [
         np.trapezoid(norm.pdf(grid, mean, spread) * np.logaddexp(0, sign * odds), grid)

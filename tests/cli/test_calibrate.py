@@ -93,10 +93,10 @@ def test_what_is_wrong_is_said_and_nothing_is_written(made, tmp_path):
     held[held["y"] == "no"].to_csv(tmp_path / "one.csv", index=False)
     output = ["--weight", "w", "-o", "out.msvm"]
     for arguments, said in (
-        ([few, "--label", "y", "--method", "beta"], "method has to be one of 'isotonic', 'platt', not 'beta'"),
+        ([few, "--label", "y", "--method", "beta"], "method must be one of 'isotonic', 'platt', not 'beta'"),
         ([few], "Say with label= where they are"),
         (["strange.csv", "--label", "y"], "rows of class 'maybe', which the model does not know"),
-        (["one.csv", "--label", "y"], "no row of class 'yes' to calibrate on"),
+        (["one.csv", "--label", "y"], "No row is of class 'yes'"),
     ):
         # One line, however it was broken.
         found = " ".join(error("calibrate", model, *arguments, *output, cwd=tmp_path).split())

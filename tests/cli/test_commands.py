@@ -217,7 +217,7 @@ def test_debug_shows_where_an_error_comes_from(made):
 def test_class_weights_and_onnx_on_the_command_line(made, tmp_path):
     arguments = ["--class-weight", "high=2,low=1,middle=0.5", "--onnx", tmp_path / "m.onnx"]
     ok("solve", made / "all.knowledge", *arguments, "-o", tmp_path / "m.msvm")
-    terms = ms.load_model(tmp_path / "m.msvm").domain.terms
+    terms = ms.load_model(tmp_path / "m.msvm").domain.options
     assert terms["class_weight"] == {"high": 2.0, "low": 1.0, "middle": 0.5}
     assert (tmp_path / "m.onnx").stat().st_size > 100
 

@@ -159,7 +159,7 @@ def test_probabilities_are_fitted_on_decisions_about_rows_held_out(data, method)
     for train, test in splitter.split(X, y):
         decisions[test] = MergeSVC(C=machine.C_).fit(X[train], y[train]).decision_function(X[test])
     layer = Calibration.fit(decisions, y, np.ones(len(y)), method, 3)
-    expected = layer.shares(machine.decision_function(X))
+    expected = layer.probabilities(machine.decision_function(X))
     np.testing.assert_allclose(machine.predict_proba(X), expected, rtol=1e-6, atol=1e-9)
     np.testing.assert_array_equal(machine.predict(X), MergeSVC(C=machine.C_).fit(X, y).predict(X))
 

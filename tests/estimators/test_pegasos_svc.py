@@ -150,13 +150,13 @@ def test_two_classes_are_each_the_rest_of_the_other(data, average):
 def test_problems_without_rows_keep_their_probabilities_and_new_ones_the_scale(data):
     X, y = data
     machine = PegasosSVC(0.01, 500).fit(X[y < 3], y[y < 3])
-    moments, scaling = machine.model_._moments, machine.model_.domain.terms["intercept_scaling"]
+    moments, scaling = machine.model_.moments, machine.model_.domain.options["intercept_scaling"]
     later = (y == 0) | (y == 3)
     machine.partial_fit(100 * X[later], y[later])
     for name in ("means", "variances", "counts"):
-        now = getattr(machine.model_._moments, name)
+        now = getattr(machine.model_.moments, name)
         np.testing.assert_array_equal(now[[0, 1, 3]], getattr(moments, name))  # the pairs of 0, 1 and 2
-    assert machine.model_.domain.terms["intercept_scaling"] == scaling
+    assert machine.model_.domain.options["intercept_scaling"] == scaling
     assert {walk.bias for walk in machine._learned.walks.values()} == {scaling}
 
 
@@ -296,11 +296,11 @@ def test_moments_are_those_of_the_scores(data, block, monkeypatch):
     X, y = data
     monkeypatch.setattr(pool, "BLOCK_VALUES", block)  # 64 rows of the hundred of a class, or all
     machine = PegasosSVC(0.01, 2000, "ovr").fit(X, y)
-    scores, moments = machine.model_.scores(X), machine.model_._moments
+    scores, moments = machine.model_.scores(X), machine.model_.moments
     means = np.array([scores[y == c].mean(axis=0) for c in range(4)])
     np.testing.assert_allclose(moments.means, means, rtol=1e-9)
     np.testing.assert_allclose(moments.covariance, np.cov((scores - means[y]).T, bias=True), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(moments.shares, np.bincount(y) / len(y))
+    np.testing.assert_allclose(moments.proportions, np.bincount(y) / len(y))
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, lambda X: X.tolist(), pd.DataFrame])
@@ -320,7 +320,7 @@ def test_files_hold_all_of_it(data, tmp_path, terms, features):
     loaded = ms.load_model(tmp_path / "m.msvm")
     assert type(loaded) is type(model)
     assert loaded.solver_ == "pegasos"
-    assert loaded.domain.terms == model.domain.terms
+    assert loaded.domain.options == model.domain.options
     for name in ("predict", "decision_function", "predict_proba"):
         np.testing.assert_array_equal(getattr(loaded, name)(X), getattr(model, name)(X))
 
@@ -464,7 +464,7 @@ def test_weights_of_classes_that_are_not_there_are_checked_and_not_kept(tmp_path
             machine.fit(X, y)
         machine.set_params(class_weight={0: 1.0, 1: 2.0, 2: 1.0, (3, 4): 1.0}).fit(X, y)
         machine.model_.save(tmp_path / "model.msvm")
-        assert ms.load_model(tmp_path / "model.msvm").domain.terms["class_weight"] == {0: 1.0, 1: 2.0, 2: 1.0}
+        assert ms.load_model(tmp_path / "model.msvm").domain.options["class_weight"] == {0: 1.0, 1: 2.0, 2: 1.0}
         (tmp_path / "model.msvm").unlink()
 
 

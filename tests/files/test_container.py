@@ -197,7 +197,7 @@ def test_a_model_predicts_the_same_to_the_last_bit(multiclass, labels, tmp_path)
     after = ms.load_model(tmp_path / "m")
     assert type(after) is type(before)
     assert repr(after) == repr(before)
-    assert after.domain.terms == before.domain.terms
+    assert after.domain.options == before.domain.options
     assert (after.signature, after.labels, after.domain.provenance) == (before.signature, before.labels, ORIGINS)
     for method in ("predict", "predict_proba", "decision_function"):
         one, other = getattr(before, method)(X + 1e4), getattr(after, method)(X + 1e4)

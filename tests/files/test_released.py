@@ -36,7 +36,7 @@ def test_knowledge_and_models_of_every_format_are_read(number):
 def test_models_of_pegasos_are_read(number):
     model = ms.load_model(RELEASED / f"format-{number}-pegasos.msvm")
     assert (model.solver_, model.labels, model.feature_names_) == ("pegasos", ("a", "b", "c"), tuple(NAMES))
-    assert model.domain.terms == {
+    assert model.domain.options == {
         "lambda_": 0.1,
         "n_iter": 200,
         "batch_size": 2,
@@ -62,7 +62,7 @@ def test_kernel_models_are_read(number):
     model = ms.load_model(RELEASED / f"format-{number}-kernel.msvm")
     weights = {"a": 2.0, "b": 1.0, "c": 0.5}
     assert (model.solver_, model.labels, model.feature_names_) == ("working-set", ("a", "b", "c"), tuple(NAMES))
-    assert model.domain.terms == {"C": 2.0, "class_weight": weights, "multiclass": "ovo", "beta": 1.0, "units": 2}
+    assert model.domain.options == {"C": 2.0, "class_weight": weights, "multiclass": "ovo", "beta": 1.0, "units": 2}
     assert (model.ties, model.expansion.precision, model.n_support_.tolist()) == ("margin", "float64", [2, 2, 2])
     assert model.support_vectors_.dtype == np.float64
     assert model.support_vectors_.tolist() == [X[row] for row in (0, 3, 1, 4, 2, 5)]

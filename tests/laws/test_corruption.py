@@ -270,7 +270,7 @@ def use_forged_calibrated(path: Path, _: dict[str, Any]) -> None:
     model = ms.load_model(path)
     use_model(model)
     for scores in (np.zeros((2, len(model.coef_))), np.linspace(-1e300, 1e300, len(model.coef_))[None]):
-        shares = model.shares(scores)
+        shares = model.probabilities(scores)
         assert np.isfinite(shares).all(), "probabilities that are not finite"
         assert np.allclose(shares.sum(axis=1), 1), "probabilities that do not add to 1"
 

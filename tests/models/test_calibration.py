@@ -139,18 +139,20 @@ def test_scores_that_tell_nothing_give_the_frequencies():
     codes = np.array([0, 1, 1, 1] * 10)
     flat = Calibration.fit(np.zeros((40, 1)), codes, None, "platt", 2)
     assert flat.curves[0].slope == 0
-    np.testing.assert_allclose(flat.shares(np.zeros((1, 1)))[0, 1], (30 * 31 / 32 + 10 / 12) / 40)
+    np.testing.assert_allclose(flat.probabilities(np.zeros((1, 1)))[0, 1], (30 * 31 / 32 + 10 / 12) / 40)
     np.testing.assert_allclose(
-        Calibration.fit(np.zeros((40, 1)), codes, None, "isotonic", 2).shares(np.array([[5.0]])), [[0.25, 0.75]]
+        Calibration.fit(np.zeros((40, 1)), codes, None, "isotonic", 2).probabilities(np.array([[5.0]])), [[0.25, 0.75]]
     )
     # Steps rise or stay: scores that speak for the other class tell nothing.
     against = Calibration.fit(-codes[:, None].astype(float), codes, None, "isotonic", 2)
-    np.testing.assert_allclose(against.shares(np.array([[-1.0], [0.0]])), [[0.25, 0.75]] * 2)
+    np.testing.assert_allclose(against.probabilities(np.array([[-1.0], [0.0]])), [[0.25, 0.75]] * 2)
 
 
 def test_where_no_class_is_likely_all_are_equally_so():
     curve = Isotonic(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
-    shares = Calibration("isotonic", 9, (curve, curve, curve)).shares(np.array([[-1.0, -2.0, -3.0], [0.5, 0.5, 1.0]]))
+    shares = Calibration("isotonic", 9, (curve, curve, curve)).probabilities(
+        np.array([[-1.0, -2.0, -3.0], [0.5, 0.5, 1.0]])
+    )
     np.testing.assert_allclose(shares, [[1 / 3, 1 / 3, 1 / 3], [0.25, 0.25, 0.5]])
 
 
@@ -209,7 +211,7 @@ def test_a_calibration_of_scores_from_elsewhere_can_be_given_and_taken_away(solv
     given = model.with_calibration(fitted)
     np.testing.assert_array_equal(given.predict_proba(X), model.calibrated(X, y, method="platt").predict_proba(X))
     np.testing.assert_array_equal(given.with_calibration(None).predict_proba(X), model.predict_proba(X))
-    with pytest.raises(errors.FormError, match="of 3 classes does not go with a model of 2"):
+    with pytest.raises(errors.FormError, match="for 3 classes, but the model has 2"):
         solved[2]["linear"].with_calibration(fitted)
 
 
@@ -238,13 +240,13 @@ def test_knots_stay_apart_when_they_are_moved_far(threshold):
 def test_what_cannot_be_calibrated_on_is_said(solved, tmp_path):
     X, y, _ = skewed(100, 3)
     model = solved[3]["linear"]
-    with pytest.raises(errors.ParameterError, match="method has to be one of 'isotonic', 'platt', not 'sigmoid'"):
+    with pytest.raises(errors.ParameterError, match="method must be one of 'isotonic', 'platt', not 'sigmoid'"):
         model.calibrated(X, y, method="sigmoid")
-    with pytest.raises(errors.DataError, match=r"rows of class 'z', which the model does not know: its .* 'a', 'b'"):
+    with pytest.raises(errors.DataError, match=r"rows of class 'z', which the model does not know. Its .* 'a', 'b'"):
         model.calibrated(X, ["z", *y[1:]])
-    with pytest.raises(errors.DataError, match="no row of class 'c' to calibrate on"):
+    with pytest.raises(errors.DataError, match="No row is of class 'c'"):
         model.calibrated(X[y != "c"], y[y != "c"])
-    with pytest.raises(errors.DataError, match="none of positive weight"):
+    with pytest.raises(errors.DataError, match="at least one row with positive weight"):
         model.calibrated(X, y, np.zeros(100))
     with pytest.raises(errors.DataError, match="X has 2 features"):
         model.calibrated(X[:, :2], y)
@@ -264,19 +266,19 @@ def test_what_cannot_be_calibrated_on_is_said(solved, tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"scores": np.zeros(4)}, r"shape \(rows, 3\)"),
-        ({"scores": np.zeros((4, 2))}, r"shape \(rows, 3\)"),
+        ({"scores": np.zeros(4)}, r"shapes \(rows, 3\)"),
+        ({"scores": np.zeros((4, 2))}, r"shapes \(rows, 3\)"),
         ({"codes": np.zeros(3, int)}, r"\(3,\)"),
-        ({"codes": np.array([0, 1, 2, 3])}, "whole numbers from 0 to 2"),
-        ({"codes": np.array([0, 1, 2, -1])}, "whole numbers from 0 to 2"),
-        ({"codes": np.array([0.0, 1.0, 2.0, 1.0])}, "whole numbers from 0 to 2"),
-        ({"codes": np.array([0, 1, 1, 0])}, "no row of class number 2"),
+        ({"codes": np.array([0, 1, 2, 3])}, "integers from 0 to 2"),
+        ({"codes": np.array([0, 1, 2, -1])}, "integers from 0 to 2"),
+        ({"codes": np.array([0.0, 1.0, 2.0, 1.0])}, "integers from 0 to 2"),
+        ({"codes": np.array([0, 1, 1, 0])}, "No row has class code 2"),
         ({"weights": np.array([1.0, -1.0, 1.0, 1.0])}, "row 1 has -1.0"),
         ({"weights": np.array([1.0, 1.0, np.inf, 1.0])}, "row 2 has inf"),
-        ({"weights": np.zeros(4)}, "none of positive weight"),
+        ({"weights": np.zeros(4)}, "at least one row with positive weight"),
         ({"scores": np.full((4, 3), np.nan)}, "row 0 has nan in column 0"),
         ({"method": "beta"}, "not 'beta'"),
-        ({"n_classes": 1}, "nothing to calibrate"),
+        ({"n_classes": 1}, "cannot be calibrated"),
     ],
 )
 def test_scores_that_cannot_be_fitted_are_said(change, said):
@@ -346,8 +348,8 @@ def written(solved, tmp_path):
     [
         (None, "NoneType|where list is expected"),
         ({}, "where list is expected"),
-        ([], "has not one calibration"),
-        ([{"method": "platt", "rows": 9}] * 2, "has not one calibration"),
+        ([], "does not have exactly one calibration"),
+        ([{"method": "platt", "rows": 9}] * 2, "does not have exactly one calibration"),
         (["platt"], "something else than objects"),
         ([{"rows": 9}], "no field 'method'"),
         ([{"method": "isotonic"}], "no field 'rows'"),
@@ -389,20 +391,20 @@ FAR = 2**63 - 1
 @pytest.mark.parametrize(
     ("method", "name", "place", "value", "said"),
     [
-        ("isotonic", "starts", 0, 1, "starts do not go up from 0"),
-        ("isotonic", "starts", 1, 0, "starts do not go up from 0"),
-        ("isotonic", "starts", 1, FAR, "starts do not go up from 0"),
-        ("isotonic", "starts", 1, -FAR - 1, "starts do not go up from 0"),
+        ("isotonic", "starts", 0, 1, "starts do not increase from 0"),
+        ("isotonic", "starts", 1, 0, "starts do not increase from 0"),
+        ("isotonic", "starts", 1, FAR, "starts do not increase from 0"),
+        ("isotonic", "starts", 1, -FAR - 1, "starts do not increase from 0"),
         ("isotonic", "starts", -1, FAR, r"'calibration\.knots'"),
         ("isotonic", "starts", -1, 10**6, r"'calibration\.knots'"),
-        ("isotonic", "knots", 0, 1e99, "knots of a calibration that do not go up"),
-        ("isotonic", "knots", 1, -1e99, "knots of a calibration that do not go up"),
+        ("isotonic", "knots", 0, 1e99, "knots of a calibration that do not increase"),
+        ("isotonic", "knots", 1, -1e99, "knots of a calibration that do not increase"),
         ("isotonic", "knots", 1, np.nan, "not finite, or too large"),
         ("isotonic", "knots", 0, -np.inf, "not finite, or too large"),
         ("isotonic", "knots", 0, -1e101, "not finite, or too large"),
         ("isotonic", "values", 0, -1e-9, "outside of 0 to 1"),
         ("isotonic", "values", -1, 1 + 1e-9, "outside of 0 to 1"),
-        ("isotonic", "values", 0, 1.0, "probabilities that go down"),
+        ("isotonic", "values", 0, 1.0, "probabilities that decrease"),
         ("isotonic", "values", 1, np.nan, "not finite, or too large"),
         ("platt", "slopes", 0, np.nan, "not finite, or too large"),
         ("platt", "slopes", 2, 1e101, "not finite, or too large"),
@@ -418,7 +420,7 @@ def test_equal_knots_are_refused(written):
     def change(_: Any, arrays: dict[str, Any]) -> None:
         arrays["calibration.knots"][1] = arrays["calibration.knots"][0]
 
-    with pytest.raises(errors.InvalidContentError, match="do not go up"):
+    with pytest.raises(errors.InvalidContentError, match="do not increase"):
         ms.load_model(forge(written / "isotonic.msvm", change))
 
 
@@ -449,7 +451,7 @@ def test_knots_as_close_as_numbers_can_be_give_finite_probabilities(written):
 
     model = ms.load_model(forge(written / "isotonic.msvm", change))
     for scores in (np.zeros((1, 3)), np.full((1, 3), 5e-311), np.full((1, 3), 1e99), np.full((1, 3), -1e300)):
-        shares = model.shares(scores)
+        shares = model.probabilities(scores)
         assert np.isfinite(shares).all()
         assert shares.sum() == pytest.approx(1)
 

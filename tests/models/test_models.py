@@ -121,7 +121,7 @@ def test_the_score_is_the_share_predicted_rightly(terms):
     X, y = blobs(n=200, d=2, classes=3)
     model = ms.solve(ms.learn(X, y), **terms)
     assert model.score(X, y) == (model.predict(X) == y).mean()
-    with pytest.raises(ms.errors.DataError, match="unequal length"):
+    with pytest.raises(ms.errors.DataError, match="differ in length"):
         model.score(X, y[:-1])
 
 

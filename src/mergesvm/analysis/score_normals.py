@@ -51,7 +51,7 @@ class ScoreNormals:
         labels = _labels(pairs)
         parts: tuple[list[tuple[float, float, float]], ...] = ([], [])
         for model, knowledge in pairs:
-            means, variances = score_moments(knowledge, Bundle(model.coef_, model._offsets, model.anchor_))
+            means, variances = score_moments(knowledge, Bundle(model.coef_, model.offsets_, model.anchor_))
             numbers = zip(knowledge.labels, means[:, 0], variances[:, 0], knowledge.frequencies, strict=True)
             for label, mean, variance, count in numbers:
                 parts[labels.index(label)].append((float(mean), float(variance), float(count)))

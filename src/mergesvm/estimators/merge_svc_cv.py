@@ -25,7 +25,7 @@ from mergesvm.features.base import FeatureMap
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
-from mergesvm.models.calibration import METHODS
+from mergesvm.models.calibration import CURVES
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 
@@ -90,7 +90,7 @@ class MergeSVCCV(LinearClassifier):
         "cv": ["cv_object"],
         "scoring": [StrOptions(set(SCORINGS))],
         "measure": ["boolean"],
-        "calibration": [StrOptions(set(METHODS)), None],
+        "calibration": [StrOptions(set(CURVES)), None],
     }
 
     folds_: Folds

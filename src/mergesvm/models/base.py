@@ -1,72 +1,39 @@
-"""What all models have in common: classes to tell apart, features to do it by, and files."""
+"""The base class of all models."""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
 from copy import copy
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data.labels import Label, as_labels, label_array
+from mergesvm.data.labels import as_labels, label_array
 from mergesvm.data.readers.base import Layout
 from mergesvm.data.rows.base import Rows
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.errors import DataError, FormError
-from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.local import Progress
-from mergesvm.knowledge.provenance import Provenance
 from mergesvm.knowledge.signature import Signature
 from mergesvm.models.calibration import Calibration, check_method
+from mergesvm.models.domain import Domain
+from mergesvm.models.formats.native import ModelContent, write_model
 from mergesvm.models.heldout_scores import heldout_scores
 
 
-@dataclass(frozen=True)
-class Domain:
-    """What a model is about: the classes, the features, and the rows from which it was solved.
-
-    Attributes
-    ----------
-    labels : tuple
-        The classes, sorted.
-    anchor : array of shape (features,)
-    signature : Signature
-        Of the knowledge that was solved.
-    rows : array of int, shape (classes,)
-        How many rows each class had.
-    provenance : tuple of Origin
-        Where they came from.
-    terms : dict
-        C, class_weight, multiclass, standardize and penalize_intercept; of Pegasos and kernel machines their own.
-    """
-
-    labels: tuple[Label, ...]
-    anchor: NDArray[np.float64]
-    signature: Signature
-    rows: NDArray[np.int64]
-    provenance: Provenance
-    terms: dict[str, Any]
-
-    @classmethod
-    def of(cls, knowledge: Knowledge, **terms: Any) -> Domain:
-        """The domain of models solved from this knowledge on these terms."""
-        return cls(knowledge.labels, knowledge.anchor, knowledge.signature, knowledge.rows, knowledge.provenance, terms)
-
-
 class Model(ABC):
-    """What predicts.
+    """A trained classifier.
 
     Attributes
     ----------
     classes_ : array of shape (classes,)
     feature_names_ : tuple of str or None
     solver_ : str
-        How it was found.
+        The algorithm that found it.
     calibration_ : Calibration or None
-        What makes probabilities of scores, where rows were kept back for it.
+        Maps scores to probabilities, if the model was calibrated on held-out rows.
     """
 
     solver_: str
@@ -81,16 +48,16 @@ class Model(ABC):
 
     @property
     def layout(self) -> Layout:
-        """The columns of the rows that can be predicted."""
+        """The columns of rows that the model predicts."""
         return self.signature.layout
 
     @abstractmethod
     def scores(self, X: Any) -> NDArray[np.float64]:
-        """Scores of all rows in all binary problems, (rows, problems)."""
+        """Scores of all binary problems, (rows, problems)."""
 
     @abstractmethod
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row."""
+        """Predict the class of each row."""
 
     @abstractmethod
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -98,15 +65,19 @@ class Model(ABC):
 
     @abstractmethod
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores, the highest of which decides."""
+        """Score of each class; the highest is predicted."""
 
     @abstractmethod
     def winners(self, scores: NDArray[np.float64]) -> NDArray[np.intp]:
-        """The place of the class that scores, (rows, problems), speak for."""
+        """Index of the predicted class, (rows,), from scores (rows, problems)."""
 
     @abstractmethod
-    def shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The probabilities, (rows, classes), that follow from scores, (rows, problems)."""
+    def probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probability of each class, (rows, classes), from scores (rows, problems)."""
+
+    @abstractmethod
+    def _content(self) -> ModelContent:
+        """The part of the model's file that depends on the kind of model."""
 
     def calibrated(
         self,
@@ -117,22 +88,22 @@ class Model(ABC):
         *,
         progress: Progress | None = None,
     ) -> Self:
-        """The same model with probabilities fitted on rows kept back, for scores that are not normal within a class.
+        """Copy of the model with probabilities calibrated on held-out rows.
 
-        Predictions and decisions stay as they are. The rows must be others than those that were learned: of these,
-        scores are better than of any others. Of all rows the decisions are kept in memory, and nothing else.
+        Use it where scores are not normal within a class. Predictions and decisions stay the same. The rows must not be
+        training rows, whose scores are better than those of new rows. Only the scores of all rows are kept in memory.
 
         Parameters
         ----------
         X : array, sparse array, or table of shape (rows, features); or a scan
-            A scan is read in slices, and has labels and weights of its own.
+            A scan is read in slices and provides labels and weights.
         y : sequence of labels
-            Of every class there has to be a row. Not with a scan.
+            At least one row of every class. Leave out with a scan.
         sample_weight : sequence of numbers, optional
         method : {"isotonic", "platt"}
-            Rising steps, for a thousand rows and more; or a sigmoid of two parameters, for few.
+            Isotonic regression, for a thousand rows or more, or a sigmoid with two parameters, for fewer.
         progress : function, optional
-            Called with the scan after each of its slices.
+            Called with the scan after each slice.
 
         Examples
         --------
@@ -147,24 +118,24 @@ class Model(ABC):
         return self.with_calibration(Calibration.fit(scores, codes, weights, method, len(self.labels)))
 
     def with_calibration(self, calibration: Calibration | None) -> Self:
-        """The same model with this calibration, such as one of the scores of cross-validation; with None, without."""
+        """Copy of the model with this calibration, for example one fitted by cross-validation; None removes it."""
         if calibration is not None and calibration.n_classes != len(self.labels):
             raise FormError(
-                f"A calibration of {calibration.n_classes} classes does not go with a model of {len(self.labels)}."
+                f"The calibration is for {calibration.n_classes} classes, but the model has {len(self.labels)}."
             )
         calibrated = copy(self)
         calibrated.calibration_ = calibration
         return calibrated
 
     def score(self, X: Any, y: Any) -> float:
-        """The share of rows whose class is predicted rightly."""
+        """Accuracy: the fraction of rows whose class is predicted correctly."""
         truth, predicted = as_labels(y), self.predict(X)
         if len(truth) != len(predicted):
-            raise DataError(f"X and y are of unequal length: {len(predicted)} rows, {len(truth)} labels.")
+            raise DataError(f"X and y differ in length: {len(predicted)} rows, {len(truth)} labels.")
         return float(np.mean(predicted == truth))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that holds no code and can be trusted; :func:`load_model` reads it.
+        """Write the model to a file, which :func:`load_model` reads. The file contains no code.
 
         >>> import mergesvm as ms, pathlib, tempfile
         >>> model = ms.solve(ms.learn([[0.0], [1.0]], ["a", "b"]))
@@ -173,31 +144,32 @@ class Model(ABC):
         ...     ms.load_model(pathlib.Path(folder, "model.msvm")).predict([[0.9]])
         array(['b'], dtype='<U1')
         """
-        from mergesvm.models.formats.native import save_model
+        write_model(path, self.domain, self.calibration_, self._content())
 
-        save_model(self, path)
-
-    def _checked(self, X: Any) -> Rows:
-        """Rows with the columns that the model was learned from."""
+    def _check_rows(self, X: Any) -> Rows:
+        """X as rows with the columns that the model was trained on."""
         rows = as_rows(X)
         check_columns(rows.width, rows.names, self.signature, "the model was", "model.feature_names_")
         return rows
 
 
 def check_columns(width: int, names: tuple[str, ...] | None, signature: Signature, learned: str, where: str) -> None:
-    """Raise an error if rows have not the columns that something was learned from; ``where`` these are told."""
+    """Raise an error if rows do not have the columns of a signature.
+
+    ``learned`` is the subject of the message ("the model was"), and ``where`` lists the expected columns.
+    """
     if width != signature.inputs:
         raise DataError(f"X has {width} features, but {learned} learned from {signature.inputs} features.")
     if names is not None and signature.names is not None and names != signature.names:
         at = next(i for i, pair in enumerate(zip(names, signature.names, strict=True)) if pair[0] != pair[1])
         raise DataError(
             f"Column {at} of X is named {names[at]!r}, but {learned} learned with {signature.names[at]!r} there. "
-            f"Bring the columns into the order of {where}."
+            f"Reorder the columns as in {where}."
         )
 
 
 def check_scores(scores: NDArray[np.float64], rows: Rows) -> NDArray[np.float64]:
-    """The scores, or an error that names what in the rows is not a number, or too large."""
+    """Return finite scores; otherwise raise an error that names the value in the rows that is not finite."""
     if not np.isfinite(scores).all():
         rows.check_finite("before predicting")
         raise DataError("Input X has values too large to be scored. Rescale the columns.")

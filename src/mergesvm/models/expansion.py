@@ -1,4 +1,4 @@
-"""Support vectors and their multipliers: what scores rows in a kernel machine."""
+"""Kernel expansions: scores as weighted sums of kernel values with support vectors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from mergesvm.engines.threads import Threads
 from mergesvm.models.kernel_function import Kernel, Lifted
 
 BLOCK_VALUES = 1 << 20
-"""Kernel values are computed so many at a time."""
+"""Kernel values computed at a time."""
 
-SMALL = 1 << 20
-"""With fewer products than this, threads take longer to start than to save."""
+MIN_PRODUCTS_FOR_THREADS = 1 << 20
+"""With fewer products, starting threads takes longer than it saves."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Expansion:
     ----------
     kernel : Kernel
     vectors : array or CSR array of shape (vectors, features)
-        Rows of the first class come first, and so on.
+        Support vectors, sorted by class.
     counts : array of int, shape (classes,)
-        How many there are of each class.
+        Number of support vectors per class.
     coefs : array of shape (classes - 1, vectors)
-        Y alpha of each vector, against each of the other classes in turn.
+        y alpha of each vector, against each of the other classes in turn.
     intercepts : array of shape (pairs,)
     precision : {"float64", "float32"}
 
@@ -55,7 +55,7 @@ class Expansion:
     precision: str = "float64"
 
     def scores(self, rows: Rows) -> NDArray[np.float64]:
-        """Scores of rows for all pairs, (rows, pairs), block by block."""
+        """Scores of all pairs, (rows, pairs), computed block by block."""
         scores = np.tile(self.intercepts, (rows.n_rows, 1))
         if not self.vectors.shape[0]:
             return scores
@@ -66,8 +66,8 @@ class Expansion:
 
         count = self.vectors.shape[0]
         blocks = list(spans(rows.n_rows, min(max(16, BLOCK_VALUES // count), 1024)))
-        small = rows.n_rows * count * rows.width < SMALL
-        (Threads(1) if small else Threads()).map(run, blocks)
+        products = rows.n_rows * count * rows.width
+        (Threads(1) if products < MIN_PRODUCTS_FOR_THREADS else Threads()).map(run, blocks)
         return scores
 
     def _add(self, block: Any, out: NDArray[np.float64]) -> None:

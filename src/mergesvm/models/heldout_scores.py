@@ -1,4 +1,4 @@
-"""Rows kept back, as a model scores them."""
+"""Scores of held-out rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Scorer(Protocol):
 def heldout_scores(
     model: Scorer, X: Any, y: Any = None, sample_weight: Any = None, progress: Progress | None = None
 ) -> tuple[Numbers, NDArray[np.intp], Numbers]:
-    """Decisions (rows, columns), the places of the true classes, and the weights, of all rows of positive weight.
+    """Decisions (rows, columns), class indices and weights of all rows with positive weight.
 
     >>> import mergesvm as ms
     >>> model = ms.solve(ms.learn([[0.0], [1.0]], ["a", "b"]))
@@ -40,21 +40,21 @@ def heldout_scores(
     ((2, 1), array([0, 1]), array([1., 2.]))
     """
     if len(model.labels) < 2:
-        raise FormError(f"{model!r} has nothing to calibrate: its one class is certain.")
+        raise FormError(f"{model!r} has one class and cannot be calibrated: its probability is always 1.")
     scores, codes, weights = [], [], []
     for batch in labelled_batches(X, y, sample_weight, progress):
         counted = np.flatnonzero(batch.labels.codes >= 0)
         found = model.decision_function(batch.rows)
         scores.append(found.reshape(len(found), -1)[counted])
-        codes.append(_places(batch, model.labels)[batch.labels.codes[counted]])
+        codes.append(_class_indices(batch, model.labels)[batch.labels.codes[counted]])
         weights.append(np.ones(len(counted)) if batch.weights is None else batch.weights[counted])
     if not sum(map(len, codes)):
-        raise DataError("There are no rows to calibrate on, or none of positive weight.")
-    places = np.concatenate(codes)
-    missing = [label for place, label in enumerate(model.labels) if not (places == place).any()]
+        raise DataError("Calibration needs at least one row with positive weight.")
+    indices = np.concatenate(codes)
+    missing = [label for index, label in enumerate(model.labels) if not (indices == index).any()]
     if missing:
-        raise DataError(f"There is no row of class {missing[0]!r} to calibrate on. Keep back rows of every class.")
-    return np.concatenate(scores), places, np.concatenate(weights)
+        raise DataError(f"No row is of class {missing[0]!r}. Calibration needs held-out rows of every class.")
+    return np.concatenate(scores), indices, np.concatenate(weights)
 
 
 def labelled_batches(X: Any, y: Any, sample_weight: Any, progress: Progress | None) -> Iterator[Batch]:
@@ -63,7 +63,7 @@ def labelled_batches(X: Any, y: Any, sample_weight: Any, progress: Progress | No
         yield Batch.of(X, y, sample_weight)
         return
     if y is not None or sample_weight is not None:
-        raise ParameterError("A scan has labels and weights of its own: leave y and sample_weight out.")
+        raise ParameterError("A scan provides labels and weights: leave out y and sample_weight.")
     for part in X:
         if part.rows.n_rows:
             yield batch_of(part)
@@ -71,13 +71,13 @@ def labelled_batches(X: Any, y: Any, sample_weight: Any, progress: Progress | No
             progress(X)
 
 
-def _places(batch: Batch, labels: tuple[Label, ...]) -> NDArray[np.intp]:
-    known = {label: place for place, label in enumerate(labels)}
-    strangers = [label for label in batch.labels.classes if label not in known]
-    if strangers:
+def _class_indices(batch: Batch, labels: tuple[Label, ...]) -> NDArray[np.intp]:
+    known = {label: index for index, label in enumerate(labels)}
+    unknown = [label for label in batch.labels.classes if label not in known]
+    if unknown:
         shown = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
         raise DataError(
-            f"{batch.rows.source} has rows of class {strangers[0]!r}, which the model does not know: its classes are "
-            f"{shown}. Leave such rows out, or learn them first."
+            f"{batch.rows.source} has rows of class {unknown[0]!r}, which the model does not know. Its classes are "
+            f"{shown}. Leave these rows out, or learn them first."
         )
     return np.array([known[label] for label in batch.labels.classes], np.intp)

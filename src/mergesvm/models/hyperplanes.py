@@ -1,8 +1,9 @@
-"""Hyperplanes that score rows: what all linear models have in common."""
+"""Models whose scores are linear in the features."""
 
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -13,34 +14,34 @@ from mergesvm.data.rows.base import spans
 from mergesvm.engines.threads import Threads
 from mergesvm.features.mapped import MappedRows
 from mergesvm.knowledge.knowledge import counted
-from mergesvm.models.base import Domain, Model, check_scores
-from mergesvm.models.solution import Solution
+from mergesvm.models.base import Model, check_scores
+from mergesvm.models.domain import Domain
+from mergesvm.models.formats.onnx import Steps, write_onnx
+from mergesvm.models.solution import SOLVERS, Solution
 
 BLOCK_BYTES = 2**21
-"""Rows are scored so many bytes at a time."""
+"""Size of the blocks in which rows are scored."""
 
-SMALL = 1e7
-"""With fewer products than this, threads take longer to start than to save."""
-
-
-SOLVERS = ("eigh", "ridge", "cholesky", "recursive", "pegasos")
-"""All solvers; of several that were used the first here is the one to be named."""
+MIN_PRODUCTS_FOR_THREADS = 1e7
+"""With fewer products, starting threads takes longer than it saves."""
 
 
 class Hyperplanes(Model):
-    """Separating planes of one or more binary problems, and the classes they tell apart.
+    """Separating hyperplanes of binary problems.
 
     Attributes
     ----------
     classes_ : array of shape (classes,)
     coef_ : array of shape (problems, features)
     intercept_ : array of shape (problems,)
-        Such that the scores are ``X @ coef_.T + intercept_``. They are computed about :attr:`anchor_` instead, where
-        they keep their digits however far the features are from the origin.
+        Scores are ``X @ coef_.T + intercept_``.
     anchor_ : array of shape (features,)
+    offsets_ : array of shape (problems,)
+        Scores at the anchor. Scores are computed as ``(X - anchor_) @ coef_.T + offsets_``, which is exact however far
+        the features are from the origin.
     feature_names_ : tuple of str or None
     solver_ : str
-        The solver used: "cholesky", or, if any of the problems needed it, "ridge" or "eigh"; "recursive", "pegasos".
+        "cholesky" or, if any problem needed it, "ridge" or "eigh"; "recursive", "pegasos".
     """
 
     def __init__(self, domain: Domain, solution: Solution) -> None:
@@ -49,10 +50,10 @@ class Hyperplanes(Model):
         self.coef_ = solution.coefs
         self.solver_ = next(name for name in SOLVERS if name in solution.solvers)
         self.intercept_ = solution.offsets - solution.coefs @ domain.anchor
-        self._offsets = solution.offsets
+        self.offsets_ = solution.offsets
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
-        """Write the model for ONNX runtimes, which then give the same labels, scores and probabilities.
+        """Write the model as an ONNX graph, which gives the same labels, scores and probabilities.
 
         Needs ``pip install 'mergesvm[onnx]'``.
 
@@ -61,38 +62,37 @@ class Hyperplanes(Model):
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model.to_onnx(pathlib.Path(folder, "model.onnx"))
         """
-        from mergesvm.models.formats.onnx import write_onnx
-        from mergesvm.models.linear import LinearModel
-        from mergesvm.models.pairwise import PairwiseModel
+        write_onnx(path, self, self._onnx_steps())
 
-        assert isinstance(self, (LinearModel, PairwiseModel))
-        write_onnx(self, path)
+    @abstractmethod
+    def _onnx_steps(self) -> Steps:
+        """ONNX steps from hyperplane scores to scores, winner and probabilities."""
 
     def _size(self) -> str:
         return f"{counted(len(self.classes_), 'class', 'classes')} x {counted(self.coef_.shape[1], 'feature')}"
 
     def scores(self, X: Any) -> NDArray[np.float64]:
-        """Scores of all rows in all binary problems, (rows, problems), computed block by block."""
-        rows = self._checked(X)
+        """Scores of all binary problems, (rows, problems), computed block by block."""
+        rows = self._check_rows(X)
         inputs, width = self.signature.inputs, self.coef_.shape[1]
         if self.signature.mapped:
             rows = MappedRows(rows, self.signature.features)
         scores = np.empty((rows.n_rows, len(self.coef_)))
         anchored = bool(self.anchor_.any())
-        planes = np.ascontiguousarray(self.coef_.T)
+        coefs = np.ascontiguousarray(self.coef_.T)
 
         def run(span: tuple[int, int]) -> None:
             block = rows.block(*span)
             out = scores[slice(*span)]
             with np.errstate(all="ignore"):
                 if sparse.issparse(block):
-                    out[:] = block @ planes + self.intercept_
+                    out[:] = block @ coefs + self.intercept_
                 else:
-                    near = block - self.anchor_ if anchored else block.astype(np.float64, copy=False)
-                    np.matmul(near, planes, out=out)
-                    out += self._offsets
+                    centred = block - self.anchor_ if anchored else block.astype(np.float64, copy=False)
+                    np.matmul(centred, coefs, out=out)
+                    out += self.offsets_
 
         blocks = list(spans(rows.n_rows, max(64, BLOCK_BYTES // (8 * max(width, inputs)))))
-        small = rows.n_rows * width * (len(self.coef_) + (inputs if self.signature.mapped else 0)) < SMALL
-        (Threads(1) if small else Threads()).map(run, blocks)
+        products = rows.n_rows * width * (len(self.coef_) + (inputs if self.signature.mapped else 0))
+        (Threads(1) if products < MIN_PRODUCTS_FOR_THREADS else Threads()).map(run, blocks)
         return check_scores(scores, rows)

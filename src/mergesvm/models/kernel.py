@@ -1,4 +1,4 @@
-"""A model of support vectors: the sign of one expansion, or the votes of one for each pair of classes."""
+"""Kernel models: one expansion over support vectors per pair of classes."""
 
 from __future__ import annotations
 
@@ -12,27 +12,31 @@ from scipy.special import expit
 
 from mergesvm.errors import FormError
 from mergesvm.knowledge.knowledge import counted
-from mergesvm.models.base import Domain, Model, check_scores
+from mergesvm.models.base import Model, check_scores
+from mergesvm.models.domain import Domain
 from mergesvm.models.expansion import Expansion
+from mergesvm.models.formats.fields import moment_arrays
+from mergesvm.models.formats.kernel import expansion_arrays, expansion_fields
+from mergesvm.models.formats.native import ModelContent
 from mergesvm.models.score_moments import SideMoments
 from mergesvm.models.voting import Voting
 
 KERNEL_SOLVERS = ("working-set", "active-set", "gradient")
-"""The methods that train kernel models."""
+"""The algorithms that train kernel models."""
 
 
 class KernelModel(Model):
-    """One-vs-one by kernel expansions; for two classes the sign of the one score, positive for the second.
+    """One-vs-one by kernel expansions; for two classes, the sign of the single score, positive for the second.
 
     Attributes
     ----------
     pairs_ : list of pairs of classes
-        Row p of the scores is positive for the second class of ``pairs_[p]``.
+        Column p of the scores is positive for the second class of ``pairs_[p]``.
     support_vectors_ : array or CSR array of shape (vectors, features)
-        Those of the first class first, and so on.
+        Sorted by class.
     n_support_ : array of int, shape (classes,)
     dual_coef_ : array of shape (classes - 1, vectors)
-        Y alpha of each vector, against each of the other classes in turn.
+        y alpha of each vector, against each of the other classes in turn.
     intercept_ : array of shape (pairs,)
 
     Examples
@@ -50,65 +54,70 @@ class KernelModel(Model):
     ) -> None:
         super().__init__(domain)
         self.expansion, self.ties, self.solver_ = expansion, ties, solver
-        self._moments = moments
-        self._ballot = Voting(len(domain.labels), ties, moments)
+        self.moments = moments
+        self._voting = Voting(len(domain.labels), ties, moments)
         self.pairs_ = list(combinations(domain.labels, 2))
         self.support_vectors_, self.n_support_ = expansion.vectors, expansion.counts
         self.dual_coef_, self.intercept_ = expansion.coefs, expansion.intercepts
 
     def scores(self, X: Any) -> NDArray[np.float64]:
-        """Scores of all rows for all pairs, (rows, pairs), computed block by block."""
-        rows = self._checked(X)
+        """Scores of all pairs, (rows, pairs), computed block by block."""
+        rows = self._check_rows(X)
         return check_scores(self.expansion.scores(rows), rows)
 
     def votes(self, X: Any) -> NDArray[np.float64]:
-        """How many votes each class has, (rows, classes)."""
-        return self._ballot.votes(self.scores(X))
+        """Number of votes per class, (rows, classes)."""
+        return self._voting.votes(self.scores(X))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Votes, and in their fraction the summed margins, (rows, classes); for two classes the score, (rows,)."""
+        """Votes plus a fraction from the summed margins, (rows, classes); for two classes the score, (rows,)."""
         scores = self.scores(X)
         if len(self.classes_) > 2:
-            return self._ballot.decide(scores)
+            return self._voting.decide(scores)
         return scores[:, 0] if len(self.classes_) == 2 else np.zeros(len(scores))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row."""
+        """Predict the class of each row."""
         predicted: NDArray[Any] = self.classes_[self.winners(self.scores(X))]
         return predicted
 
     def winners(self, scores: NDArray[np.float64]) -> NDArray[np.intp]:
-        """The place of the class that scores, (rows, pairs), speak for."""
+        """Index of the predicted class, (rows,), from scores (rows, pairs)."""
         if len(self.classes_) > 2:
-            return self._ballot.winners(scores)
-        # A single class has nothing to be told apart from.
+            return self._voting.winners(scores)
+        # A single class is always predicted.
         return (scores[:, 0] > 0).astype(np.intp) if len(self.classes_) == 2 else np.zeros(len(scores), np.intp)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each class, (rows, classes), if scores of training rows are normal within each class.
+        """Probability of each class, (rows, classes), assuming training scores that are normal within each class.
 
-        A score of zero is where both classes of a pair are as likely. Training rows are scored better than others, the
-        more so the larger C is: where probabilities matter, calibrate them on rows kept back (:meth:`calibrated`).
+        At a score of zero both classes of a pair are equally likely. Training rows score better than new rows, more so
+        with a large C: for reliable probabilities, calibrate on held-out rows (:meth:`calibrated`).
         """
-        return self.shares(self.scores(X))
+        return self.probabilities(self.scores(X))
 
-    def shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The probabilities, (rows, classes), that follow from scores, (rows, pairs)."""
+    def probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probability of each class, (rows, classes), from scores (rows, pairs)."""
         if self.calibration_ is not None:
-            return self.calibration_.shares(scores if len(self.classes_) == 2 else self._ballot.decide(scores))
+            return self.calibration_.probabilities(scores if len(self.classes_) == 2 else self._voting.decide(scores))
         if len(self.classes_) > 2:
-            return self._ballot.couple(scores)
+            return self._voting.couple(scores)
         if len(self.classes_) < 2:
             return np.ones((len(scores), 1))
-        positive = expit(self._moments.log_odds(scores))
+        positive = expit(self.moments.log_odds(scores))
         return np.hstack([1 - positive, positive])
 
     def to_onnx(self, path: str | os.PathLike[str]) -> NoReturn:
-        """Raise the error that a kernel model cannot be written for ONNX, and say what can be."""
+        """Raise an error: kernel models cannot be exported to ONNX."""
         raise FormError(
-            f"{self!r} cannot be written to {path}: for ONNX there are models of planes only, those of MergeSVC, "
-            f"RecursiveSVC and PegasosSVC. MergeSVC(features='nystroem') or 'fourier' comes close to the kernel 'rbf'."
+            f"{self!r} cannot be written to {path}: only the linear models of MergeSVC, RecursiveSVC and PegasosSVC "
+            f"can be exported to ONNX. MergeSVC with features='nystroem' or 'fourier' approximates the kernel 'rbf'."
         )
+
+    def _content(self) -> ModelContent:
+        fields = expansion_fields(self.expansion, self.domain.options)
+        arrays = expansion_arrays(self.expansion) | moment_arrays(self.moments)
+        return ModelContent("kernel", self.solver_, self.ties, arrays, fields)
 
     def __repr__(self) -> str:
         size = f"{counted(len(self.classes_), 'class', 'classes')} x {counted(self.signature.inputs, 'feature')}"

@@ -1,4 +1,4 @@
-"""One plane for each pair of classes: the most votes win."""
+"""One-vs-one models: one hyperplane per pair of classes, decided by votes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,24 @@ from numpy.typing import NDArray
 
 from mergesvm.data.rows.base import spans
 from mergesvm.data.rows.convert import as_rows
-from mergesvm.models.base import Domain
+from mergesvm.models.domain import Domain
+from mergesvm.models.formats.fields import moment_arrays
+from mergesvm.models.formats.native import ModelContent
+from mergesvm.models.formats.onnx import Steps
+from mergesvm.models.formats.onnx_votes import pairwise_steps
 from mergesvm.models.hyperplanes import Hyperplanes
 from mergesvm.models.score_moments import SideMoments
 from mergesvm.models.solution import Solution
 from mergesvm.models.voting import Voting
 
-BLOCK_SCORES = 1 << 21
-"""Votes are counted for so many scores at a time: 47 classes have 1,081 scores a row."""
+MAX_BLOCK_SCORES = 1 << 21
+"""Votes are counted for blocks of at most this many scores: 47 classes have 1,081 scores per row."""
 
 
 class PairwiseModel(Hyperplanes):
-    """One-vs-one: each pair of classes has one vote, and the class with most votes wins.
+    """One-vs-one: each pair of classes has one vote; the class with the most votes is predicted.
 
-    Row p of ``coef_`` is the plane between the classes ``pairs_[p]``, positive for the second of them.
+    Row p of ``coef_`` is the hyperplane between the classes ``pairs_[p]``, positive for the second of them.
 
     Examples
     --------
@@ -39,51 +43,58 @@ class PairwiseModel(Hyperplanes):
 
     def __init__(self, domain: Domain, solution: Solution, moments: SideMoments, ties: str) -> None:
         super().__init__(domain, solution)
-        self._moments = moments
+        self.moments = moments
         self.ties = ties
-        self._ballot = Voting(len(domain.labels), ties, moments)
+        self._voting = Voting(len(domain.labels), ties, moments)
         self.pairs_ = list(combinations(domain.labels, 2))
 
     def votes(self, X: Any) -> NDArray[np.float64]:
-        """How many votes each class has, (rows, classes)."""
-        votes: NDArray[np.float64] = self._by_block(X, self._ballot.votes)
+        """Number of votes per class, (rows, classes)."""
+        votes: NDArray[np.float64] = self._by_block(X, self._voting.votes)
         return votes
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Votes, and in their fraction the summed margins; the highest is the predicted class. (rows, classes)."""
-        decision: NDArray[np.float64] = self._by_block(X, self._ballot.decide)
+        """Votes plus a fraction from the summed margins, (rows, classes); the highest is the predicted class."""
+        decision: NDArray[np.float64] = self._by_block(X, self._voting.decide)
         return decision
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row."""
+        """Predict the class of each row."""
         predicted: NDArray[Any] = self.classes_[self._by_block(X, self.winners)]
         return predicted
 
     def winners(self, scores: NDArray[np.float64]) -> NDArray[np.intp]:
-        """The place of the class that scores, (rows, problems), speak for."""
-        return self._ballot.winners(scores)
+        """Index of the predicted class, (rows,), from scores (rows, problems)."""
+        return self._voting.winners(scores)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each class, (rows, classes), if scores are normal within each class.
+        """Probability of each class, (rows, classes), assuming scores that are normal within each class.
 
-        With r_ij the probability of i against j, p_i = 1 / (sum_j 1/r_ij - (k - 2)), brought to a sum of 1: exact
-        where the pairs agree with one another.
+        With r_ij the probability of i against j, p_i = 1 / (sum_j 1/r_ij - (k - 2)), normalised to a sum of 1: exact
+        where the pairs are consistent.
         """
-        shares: NDArray[np.float64] = self._by_block(X, self.shares)
-        return shares
+        probabilities: NDArray[np.float64] = self._by_block(X, self.probabilities)
+        return probabilities
 
-    def shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The probabilities, (rows, classes), that follow from scores, (rows, problems)."""
+    def probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probability of each class, (rows, classes), from scores (rows, problems)."""
         if self.calibration_ is not None:
-            return self.calibration_.shares(self._ballot.decide(scores))
-        return self._ballot.couple(scores)
+            return self.calibration_.probabilities(self._voting.decide(scores))
+        return self._voting.couple(scores)
 
     def _by_block(self, X: Any, function: Callable[[NDArray[np.float64]], NDArray[Any]]) -> NDArray[Any]:
         rows = as_rows(X)
-        step = max(256, BLOCK_SCORES // len(self.coef_))
+        step = max(256, MAX_BLOCK_SCORES // len(self.coef_))
         if rows.n_rows <= step:
             return function(self.scores(rows))
         return np.concatenate([function(self.scores(rows.part(*span))) for span in spans(rows.n_rows, step)])
+
+    def _content(self) -> ModelContent:
+        arrays = {"coefs": self.coef_, "offsets": self.offsets_, **moment_arrays(self.moments)}
+        return ModelContent("pairwise", self.solver_, self.ties, arrays)
+
+    def _onnx_steps(self) -> Steps:
+        return pairwise_steps(len(self.classes_), self.ties, self.moments, self.calibration_)
 
     def __repr__(self) -> str:
         return f"PairwiseModel of {self._size()}, {len(self.pairs_)} pairs, ties by {self.ties}"

@@ -1,4 +1,4 @@
-"""How scores are distributed within each class, from the sums alone."""
+"""Means and variances of scores within each class, computed from the sums."""
 
 from __future__ import annotations
 
@@ -7,37 +7,36 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import expit, logsumexp
 
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.models.solution import Solution
 from mergesvm.multiclass.decomposition import Problems
 
-DRAWS = 4096
-"""Scores drawn from the normal distributions of the classes to fit the temperature."""
+TEMPERATURE_SAMPLES = 4096
+"""Number of scores sampled from the normal distributions of the classes to fit the temperature."""
 
-TINY = float(np.finfo(np.float64).tiny)
+SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
-"""Points and weights of the normal distribution."""
+"""Gauss-Hermite nodes and weights of the normal distribution."""
 
-RANGE = 7.0
-"""Probabilities change with scores e^7 times faster than the scores vary, or slower, at most."""
+MAX_LOG_SLOPE = 7.0
+"""Bounds of the logarithm of the slope of log-odds, in units of the deviation of the scores."""
 
 
 @dataclass(frozen=True)
 class SideMoments:
-    """Scores of binary problems, each by itself, taken as normal within each side and of one variance.
+    """Scores of separate binary problems, modelled as normal within each side with a common variance.
 
     Attributes
     ----------
     means : array of shape (problems, 2)
-        Mean score of the negative and of the positive side.
+        Mean score of the negative and the positive side.
     variances : array of shape (problems,)
         Variance of the score within a side.
     counts : array of shape (problems, 2)
-        The counts of the two sides.
+        Counts of the two sides.
     """
 
     means: NDArray[np.float64]
@@ -51,7 +50,7 @@ class SideMoments:
         log(n+ / n-).
         """
         spread = self.means[:, 1] - self.means[:, 0]
-        slope = spread / np.maximum(self.variances, 1e-12 * spread**2 + TINY)
+        slope = spread / np.maximum(self.variances, 1e-12 * spread**2 + SMALLEST_NORMAL)
         prior = np.log(self.counts[:, 1]) - np.log(self.counts[:, 0])
         with np.errstate(over="ignore"):  # infinite log-odds are probabilities of 0 and 1
             odds: NDArray[np.float64] = slope * (scores - self.means.mean(axis=1)) + prior
@@ -60,57 +59,59 @@ class SideMoments:
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Scores of all classes together, taken as normal within each class and of one covariance.
+    """Joint scores of all classes, modelled as normal within each class with a common covariance.
 
     Attributes
     ----------
     means : array of shape (classes, scores)
-        Mean scores of the rows of each class.
+        Mean scores of each class.
     covariance : array of shape (scores, scores)
         Covariance of the scores within a class.
-    shares : array of shape (classes,)
-        The share of each class in the total count.
+    proportions : array of shape (classes,)
+        The fraction of rows in each class.
     """
 
     means: NDArray[np.float64]
     covariance: NDArray[np.float64]
-    shares: NDArray[np.float64]
+    proportions: NDArray[np.float64]
 
     @cached_property
     def temperature(self) -> float:
-        """The factor t for which softmax(t scores) has the least expected log-loss.
+        """The factor t that minimises the expected log-loss of softmax(t scores).
 
-        One factor for all classes keeps their order, so that the most probable class is always the predicted one. The
-        expectation is taken over a fixed set of draws.
+        One factor for all classes keeps their order, so the most probable class is always the predicted one. The
+        expectation is taken over a fixed sample.
         """
-        with np.errstate(all="ignore"):  # a file may hold what no rows would give
+        with np.errstate(all="ignore"):  # a file may contain moments that no rows have
             return self._fit_temperature()
 
     def _fit_temperature(self) -> float:
+        from scipy.optimize import minimize_scalar
+
         generator = np.random.default_rng(0)
         values, vectors = np.linalg.eigh(self.covariance)
         spread = vectors * np.sqrt(np.maximum(values, 0.0))
-        # The same number of draws of every class, weighted by its share, so that rare classes are heard.
-        draws = max(16, DRAWS // len(self.shares))
-        truth = np.repeat(np.arange(len(self.shares)), draws)
+        # Sample all classes equally and weight by their proportion, so that rare classes are represented.
+        samples = max(16, TEMPERATURE_SAMPLES // len(self.proportions))
+        truth = np.repeat(np.arange(len(self.proportions)), samples)
         scores = self.means[truth] + generator.standard_normal((len(truth), len(values))) @ spread.T
-        unit = max(float(scores.std()), TINY)
+        unit = max(float(scores.std()), SMALLEST_NORMAL)
         won = scores[np.arange(len(truth)), truth]
 
         def loss(log_factor: float) -> float:
             factor = np.exp(log_factor) / unit
-            return float((logsumexp(factor * scores, axis=1) - factor * won) @ self.shares[truth])
+            return float((logsumexp(factor * scores, axis=1) - factor * won) @ self.proportions[truth])
 
-        return float(np.exp(minimize_scalar(loss, bounds=(-7.0, 7.0), method="bounded").x) / unit)
+        return float(np.exp(minimize_scalar(loss, bounds=(-MAX_LOG_SLOPE, MAX_LOG_SLOPE), method="bounded").x) / unit)
 
 
 def side_moments(knowledge: Knowledge, problems: Problems, solution: Solution) -> SideMoments:
     """Mean w.mu_c + b and variance w' Sigma_c w of the scores, for problems with at most one class on either side."""
     means, variances, counts = (np.zeros((len(problems), 2)) for _ in range(3))
-    # The pooled form knows the covariance within all classes together, which serves for each.
+    # Pooled knowledge has one covariance within all classes, which is used for each of them.
     pooled = None if knowledge.per_class else class_moments(knowledge, solution).covariance.diagonal()
     for index in range(len(knowledge.labels)):
-        # One matrix product a class, for the problems in which it takes part.
+        # One matrix product per class, for the problems that the class is part of.
         used = np.flatnonzero(problems.signs[:, index])
         at = used, (problems.signs[used, index] > 0).astype(np.intp)
         w = solution.coefs[used]
@@ -130,17 +131,17 @@ def class_moments(knowledge: Knowledge, solution: Solution) -> ClassMoments:
     """Mean scores W mu_c + b of each class, and their covariance W Sigma W' within the classes."""
     total = solution.coefs @ knowledge.pooled_gram
     centres = (knowledge.sums / knowledge.counts[:, None]) @ solution.coefs.T
-    shares = knowledge.counts / knowledge.counts.sum()
-    covariance = total @ solution.coefs.T / knowledge.counts.sum() - (centres.T * shares) @ centres
+    proportions = knowledge.counts / knowledge.counts.sum()
+    covariance = total @ solution.coefs.T / knowledge.counts.sum() - (centres.T * proportions) @ centres
     frequencies = knowledge.frequencies / knowledge.frequencies.sum()
     return ClassMoments(centres + solution.offsets, covariance, frequencies)
 
 
 def symmetric_moments(found: SideMoments) -> SideMoments:
-    """Moments by which log-odds are a times the score, with the a of least expected log-loss, if scores are normal.
+    """Moments of two equal sides about -m and m, for scores of the hinge loss.
 
-    Where the hinge loss is least, a score of zero is where it cannot tell; so that is where both sides are as likely,
-    and the more likely side always the predicted one. They are the moments of two sides of as many rows about -m and m.
+    Their log-odds are a times the score, with the a that minimises the expected log-loss of normal scores. At a score
+    of zero both sides are equally likely, so the more likely side is always the predicted one.
 
     >>> moments = symmetric_moments(SideMoments(np.array([[-3.0, 1.0]]), np.array([1.0]), np.array([[10.0, 30.0]])))
     >>> moments.log_odds(np.array([[0.0], [1.0]])).round(2)
@@ -148,19 +149,19 @@ def symmetric_moments(found: SideMoments) -> SideMoments:
            [2.08]])
     """
     total = np.maximum(found.counts.sum(axis=1), 1.0)
-    shares = found.counts / total[:, None]
+    proportions = found.counts / total[:, None]
     deviations = np.sqrt(found.variances)
-    # Scores of both sides at the nodes, turned such that they are positive where they are right.
+    # Scores of both sides at the nodes, with signs such that correct scores are positive.
     right = np.array([-1.0, 1.0])[:, None] * (found.means[:, :, None] + deviations[:, None, None] * NODES)
-    weights = shares[:, :, None] * (WEIGHTS / WEIGHTS.sum())
+    weights = proportions[:, :, None] * (WEIGHTS / WEIGHTS.sum())
     unit = np.maximum(np.sqrt((weights * right**2).sum(axis=(1, 2))), np.finfo(np.float64).tiny)
-    low, high = np.full(len(unit), -RANGE), np.full(len(unit), RANGE)
+    low, high = np.full(len(unit), -MAX_LOG_SLOPE), np.full(len(unit), MAX_LOG_SLOPE)
     for _ in range(40):
         middle = (low + high) / 2
         slope = (np.exp(middle) / unit)[:, None, None]
-        wanting = (weights * right * expit(-slope * right)).sum(axis=(1, 2)) > 0
-        low, high = np.where(wanting, middle, low), np.where(wanting, high, middle)
+        too_low = (weights * right * expit(-slope * right)).sum(axis=(1, 2)) > 0
+        low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
     half = np.exp(low) / unit * found.variances / 2
-    # Without variance any means do that are as far apart as the scores; SideMoments knows what to do with them.
+    # Without variance any means as far apart as the scores do: SideMoments bounds the slope.
     half = np.where(found.variances > 0, half, np.abs(found.means).mean(axis=1))
     return SideMoments(np.column_stack([-half, half]), found.variances, np.column_stack([total / 2, total / 2]))

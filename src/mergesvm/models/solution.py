@@ -1,4 +1,4 @@
-"""The hyperplanes of binary problems, as a solver returns them."""
+"""Hyperplanes of binary problems, as solvers return them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+SOLVERS = ("eigh", "ridge", "cholesky", "recursive", "pegasos")
+"""All solvers. If a model's problems used several, the model names the first of them in this order."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,7 @@ class Solution:
     ----------
     coefs : array of shape (problems, features)
     offsets : array of shape (problems,)
-        The score at the anchor. Taken there, and not at the origin, it keeps its digits when features are far off.
+        Scores at the anchor. Unlike intercepts at the origin, they stay exact if the features are far from it.
     solvers : tuple of str
         The solver of each problem.
     """

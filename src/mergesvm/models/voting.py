@@ -15,13 +15,13 @@ from mergesvm.multiclass.votes import count_votes, sum_margins, winners
 
 @dataclass(frozen=True)
 class Voting:
-    """How pairs of classes decide: each has one vote, and the class with most votes wins.
+    """One-vs-one voting: each pair of classes has one vote; the class with the most votes wins.
 
-    All take scores (rows, pairs), and give arrays (rows, classes).
+    All methods take scores (rows, pairs), and return arrays (rows, classes).
 
     >>> moments = SideMoments(np.tile([-1.0, 1.0], (3, 1)), np.ones(3), np.ones((3, 2)))
-    >>> ballot = Voting(3, "recount", moments)
-    >>> ballot.votes(np.array([[1.0, 1.0, -1.0]]))
+    >>> voting = Voting(3, "recount", moments)
+    >>> voting.votes(np.array([[1.0, 1.0, -1.0]]))
     array([[0., 2., 1.]])
     """
 
@@ -30,15 +30,15 @@ class Voting:
     moments: SideMoments
 
     def votes(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How many votes each class has."""
+        """Number of votes per class."""
         return count_votes(scores, self.n_classes)
 
     def winners(self, scores: NDArray[np.float64]) -> NDArray[np.intp]:
-        """The class of each row, (rows,)."""
+        """Index of the winning class, (rows,)."""
         return winners(scores, self.n_classes, self.ties)
 
     def decide(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Votes, and in their fraction the summed margins; the highest is the winner."""
+        """Votes plus a fraction from the summed margins; the highest is the winner."""
         n_classes = self.n_classes
         margins = sum_margins(scores, n_classes)
         # Fractions stay below 1/3, and the winner of a tie is lifted above the others by 2/3.
@@ -49,10 +49,10 @@ class Voting:
         return decision
 
     def couple(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Probability of each class.
+        """Probability of each class by pairwise coupling.
 
-        With r_ij the probability of i against j, p_i = 1 / (sum_j 1/r_ij - (k - 2)), brought to a sum of 1: exact
-        where the pairs agree with one another.
+        With r_ij the probability of i against j, p_i = 1 / (sum_j 1/r_ij - (k - 2)), normalised to a sum of 1: exact
+        where the pairs are consistent.
         """
         n_classes = self.n_classes
         second = np.clip(expit(self.moments.log_odds(scores)), 1e-12, 1 - 1e-12)
@@ -60,6 +60,6 @@ class Voting:
         for pair, (i, j) in enumerate(combinations(range(n_classes), 2)):
             inverse[:, j] += 1 / second[:, pair]
             inverse[:, i] += 1 / (1 - second[:, pair])
-        shares: NDArray[np.float64] = 1 / inverse
-        shares /= shares.sum(axis=1, keepdims=True)
-        return shares
+        probabilities: NDArray[np.float64] = 1 / inverse
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        return probabilities

@@ -21,7 +21,7 @@ from mergesvm import errors
 from mergesvm.files import container
 from mergesvm.files.container import read_container
 from mergesvm.models.expansion import Expansion
-from mergesvm.models.formats.kernel import NUMBERS
+from mergesvm.models.formats.kernel import VECTOR_TYPES
 from mergesvm.models.kernel import KernelModel
 from mergesvm.models.kernel_function import Kernel
 
@@ -50,7 +50,7 @@ def same(loaded: KernelModel, model: KernelModel, rows: Any) -> None:
     assert loaded.labels == model.labels
     assert [type(label) for label in loaded.labels] == [type(label) for label in model.labels]
     assert (loaded.pairs_, loaded.ties, loaded.solver_) == (model.pairs_, model.ties, model.solver_)
-    assert (loaded.signature, loaded.domain.terms) == (model.signature, model.domain.terms)
+    assert (loaded.signature, loaded.domain.options) == (model.signature, model.domain.options)
     assert loaded.expansion.kernel == model.expansion.kernel
     assert loaded.expansion.precision == model.expansion.precision
     assert loaded.support_vectors_.dtype == model.support_vectors_.dtype
@@ -183,7 +183,7 @@ def linear(one: Any, other: Any) -> Any:
 
 
 def test_a_kernel_that_is_a_function_is_not_written(tmp_path):
-    with pytest.raises(errors.ParameterError, match=r"is a function, and so code.*'rbf', 'linear', 'poly', or pickle"):
+    with pytest.raises(errors.ParameterError, match=r"is a Python function.*'rbf', 'linear', 'poly', or pickle"):
         trained(kernel=linear).save(tmp_path / "m")
     assert not list(tmp_path.iterdir())
 
@@ -196,21 +196,21 @@ def test_numbers_that_could_not_be_read_again_are_not_written(terms, tmp_path):
         kernel = Kernel(model.expansion.kernel.kind, coef0=terms["coef0"])
         old = model.expansion
         expansion = Expansion(kernel, old.vectors, old.counts, old.coefs, old.intercepts)
-        model = KernelModel(model.domain, expansion, model._moments, "recount")
+        model = KernelModel(model.domain, expansion, model.moments, "recount")
     else:
-        model.domain.terms.update(terms)
-    with pytest.raises(errors.ParameterError, match="cannot be kept in a file"):
+        model.domain.options.update(terms)
+    with pytest.raises(errors.ParameterError, match="the largest number a file can store"):
         model.save(tmp_path / "m")
     assert not list(tmp_path.iterdir())
 
 
-def test_there_is_no_onnx_of_a_kernel_model_and_the_error_says_of_what_there_is(tmp_path):
-    with pytest.raises(errors.FormError, match=r"KernelModel of 3 classes.*MergeSVC\(features='nystroem'\)"):
+def test_kernel_models_cannot_be_exported_to_onnx(tmp_path):
+    with pytest.raises(errors.FormError, match=r"KernelModel of 3 classes.*MergeSVC with features='nystroem'"):
         trained().to_onnx(tmp_path / "m.onnx")
     assert not list(tmp_path.iterdir())
 
 
-# What is no valid model.
+# Invalid model files.
 
 
 def forge(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> Path:
@@ -336,7 +336,7 @@ def test_an_array_of_a_wrong_shape_or_type_is_refused(how, dense, thin):
 
 def test_support_vectors_may_be_of_every_type_of_numbers(dense):
     pristine = dense.read_bytes()
-    for dtype in NUMBERS:
+    for dtype in VECTOR_TYPES:
         dense.write_bytes(pristine)
         forge(dense, lambda _, arrays, dtype=dtype: arrays.update(vectors=arrays["vectors"].astype(dtype)))
         assert ms.load_model(dense).support_vectors_.dtype == dtype
@@ -362,24 +362,24 @@ def test_a_number_that_is_not_finite_or_too_large_is_refused(value, dense, thin)
 
 FAR = 2**63 - 1
 WRONG_NUMBERS: list[tuple[str, str, int, Any, str]] = [
-    ("dense", "anchor", 0, 1.0, "an anchor for a kernel model"),
-    ("dense", "rows", 0, 0, "a class of no rows"),
-    ("dense", "support", 0, -1, "less than no support vectors"),
+    ("dense", "anchor", 0, 1.0, "a kernel model with an anchor"),
+    ("dense", "rows", 0, 0, "a class without rows"),
+    ("dense", "support", 0, -1, "negative number of support vectors"),
     ("dense", "support", 0, FAR, "'coefs'"),
     ("dense", "support", 0, 0, "'coefs'"),
     ("dense", "scores.variances", 0, -1.0, "negative"),
-    ("dense", "scores.counts", 0, 0.0, "a side of no rows"),
-    ("thin", "vectors.starts", 0, 1, "do not go up from 0"),
-    ("thin", "vectors.starts", 0, -1, "do not go up from 0"),
-    ("thin", "vectors.starts", 3, FAR, "do not go up from 0"),
-    ("thin", "vectors.starts", 3, -FAR - 1, "do not go up from 0"),
+    ("dense", "scores.counts", 0, 0.0, "a side without rows"),
+    ("thin", "vectors.starts", 0, 1, "do not increase from 0"),
+    ("thin", "vectors.starts", 0, -1, "do not increase from 0"),
+    ("thin", "vectors.starts", 3, FAR, "do not increase from 0"),
+    ("thin", "vectors.starts", 3, -FAR - 1, "do not increase from 0"),
     ("thin", "vectors.starts", -1, FAR, "'vectors.columns'"),
     ("thin", "vectors.starts", -1, 10**6, "'vectors.columns'"),
-    ("thin", "vectors.columns", 2, 40, "not among 40"),
-    ("thin", "vectors.columns", 2, -1, "not among 40"),
-    ("thin", "vectors.columns", 2, FAR, "not among 40"),
-    ("thin", "vectors.columns", 2, -FAR - 1, "not among 40"),
-    ("thin", "vectors.columns", 2, 2**32, "not among 40"),
+    ("thin", "vectors.columns", 2, 40, "outside of 0 to 39"),
+    ("thin", "vectors.columns", 2, -1, "outside of 0 to 39"),
+    ("thin", "vectors.columns", 2, FAR, "outside of 0 to 39"),
+    ("thin", "vectors.columns", 2, -FAR - 1, "outside of 0 to 39"),
+    ("thin", "vectors.columns", 2, 2**32, "outside of 0 to 39"),
 ]
 
 
@@ -433,5 +433,5 @@ def test_a_kernel_model_takes_no_feature_map(dense, tmp_path):
         fields["features"] = header.fields["features"]
         held.update({name: array for name, array in arrays.items() if name.startswith("features.")})
 
-    with pytest.raises(errors.InvalidHeaderError, match="a feature map for a kernel model"):
+    with pytest.raises(errors.InvalidHeaderError, match="a kernel model with a feature map"):
         ms.load_model(forge(dense, change))

@@ -18,7 +18,6 @@ from mergesvm.features.maps.nystroem import KERNELS
 from mergesvm.features.maps.patches import RECTIFIERS
 from mergesvm.features.ops.activations import ACTIVATIONS
 from mergesvm.features.registry import random_map_classes
-from mergesvm.models.formats.onnx import write_onnx
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.solution import Solution
 from reference import blobs
@@ -49,7 +48,7 @@ def exported(tmp_path):
     """Labels, scores and probabilities by onnxruntime."""
 
     def run(model, X):
-        write_onnx(model, tmp_path / "model.onnx")
+        model.to_onnx(tmp_path / "model.onnx")
         session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
         return session.run(["label", "scores", "probabilities"], {"X": X})
 
@@ -94,7 +93,7 @@ def voting_model(n_classes, ties):
     pairs = n_classes * (n_classes - 1) // 2
     X, y = blobs(seed=n_classes, n=60 * n_classes, d=pairs, classes=n_classes)
     knowledge = ms.learn(X, y, anchor=np.zeros(pairs))
-    moments = ms.solve(knowledge, multiclass="ovo")._moments
+    moments = ms.solve(knowledge, multiclass="ovo").moments
     return PairwiseModel(knowledge, Solution(np.eye(pairs), np.zeros(pairs), ("cholesky",) * pairs), moments, ties)
 
 
@@ -238,7 +237,7 @@ def test_classes_without_variance_have_certain_probabilities(exported, terms, cl
 
 def test_digits_are_not_lost_to_single_precision(tmp_path):
     X, y = blobs(n=200, d=3, classes=3, offset=1e6)
-    write_onnx(ms.solve(ms.learn(X, y), multiclass="ovo"), tmp_path / "model.onnx")
+    ms.solve(ms.learn(X, y), multiclass="ovo").to_onnx(tmp_path / "model.onnx")
     graph = onnx.shape_inference.infer_shapes(onnx.load(tmp_path / "model.onnx")).graph
     types = {tensor.data_type for tensor in graph.initializer}
     types |= {value.type.tensor_type.elem_type for value in [*graph.input, *graph.value_info, *graph.output]}
@@ -254,7 +253,7 @@ def test_only_maps_of_single_precision_are_computed_in_it(tmp_path, features):
     X, y = digits(3)
     for precision in TOLERANCES:
         frozen = of_precision(features, precision).freeze(X, y)
-        write_onnx(ms.solve(ms.learn(X, y, features=frozen)), tmp_path / "model.onnx")
+        ms.solve(ms.learn(X, y, features=frozen)).to_onnx(tmp_path / "model.onnx")
         graph = onnx.shape_inference.infer_shapes(onnx.load(tmp_path / "model.onnx")).graph
         types = {value.name: value.type.tensor_type.elem_type for value in [*graph.value_info, *graph.output]}
         single = {name for name, kind in types.items() if kind == onnx.TensorProto.FLOAT}
@@ -268,7 +267,7 @@ def test_only_maps_of_single_precision_are_computed_in_it(tmp_path, features):
 @pytest.mark.parametrize("terms", TERMS)
 def test_a_graph_has_no_more_than_it_needs(tmp_path, terms):
     X, y = blobs(n=200, d=3, classes=5)
-    write_onnx(ms.solve(ms.learn(X, y), **terms), tmp_path / "model.onnx")
+    ms.solve(ms.learn(X, y), **terms).to_onnx(tmp_path / "model.onnx")
     graph = onnx.shape_inference.infer_shapes(onnx.load(tmp_path / "model.onnx")).graph
     bodies = [attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g")]
     used = {name for part in [graph, *bodies] for node in part.node for name in node.input}
@@ -281,7 +280,7 @@ def test_the_file_says_what_it_is(tmp_path):
     X, y = blobs(n=200, d=2, classes=3)
     names = ["Länge", 'a "b"']
     model = ms.solve(ms.learn(X, np.array(["x", "y", "z"])[y], feature_names=names))
-    write_onnx(model, tmp_path / "model.onnx")
+    model.to_onnx(tmp_path / "model.onnx")
     proto = onnx.load(tmp_path / "model.onnx")
     assert (proto.producer_name, proto.producer_version) == ("mergesvm", ms.__version__)
     assert repr(model) in proto.doc_string
@@ -295,25 +294,25 @@ def test_the_file_says_what_it_is(tmp_path):
 @pytest.mark.parametrize("label", [2**63, -(2**63) - 1, 10**30])
 def test_whole_numbers_beyond_64_bits_are_refused(tmp_path, label):
     model = ms.solve(ms.learn([[0.0], [1.0]], [0, label]))
-    with pytest.raises(ms.errors.ParameterError, match=f"Class {label} is beyond"):
-        write_onnx(model, tmp_path / "model.onnx")
+    with pytest.raises(ms.errors.ParameterError, match=f"Class {label} does not fit"):
+        model.to_onnx(tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 
 
 def test_models_too_large_for_onnx_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("mergesvm.models.formats.onnx.LARGEST", 10_000)
+    monkeypatch.setattr("mergesvm.models.formats.onnx.MAX_FILE_BYTES", 10_000)
     X, y = blobs(n=900, d=450, classes=3)
-    with pytest.raises(ms.errors.ParameterError, match=r"3 classes x 450 features would have 1[45],[0-9]{3} bytes"):
-        write_onnx(ms.solve(ms.learn(X, y)), tmp_path / "model.onnx")
+    with pytest.raises(ms.errors.ParameterError, match=r"3 classes x 450 features would take 1[45],[0-9]{3} bytes"):
+        ms.solve(ms.learn(X, y)).to_onnx(tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 
 
 def test_arrays_of_maps_count_towards_the_size(tmp_path, monkeypatch):
-    monkeypatch.setattr("mergesvm.models.formats.onnx.LARGEST", 10_000)
+    monkeypatch.setattr("mergesvm.models.formats.onnx.MAX_FILE_BYTES", 10_000)
     X, y = blobs(n=100, d=150, classes=3)
     model = ms.solve(ms.learn(X, y, features=Fourier(20).freeze(X)))
-    with pytest.raises(ms.errors.ParameterError, match=r"3 classes x 20 features would have 1[56],[0-9]{3} bytes"):
-        write_onnx(model, tmp_path / "model.onnx")
+    with pytest.raises(ms.errors.ParameterError, match=r"3 classes x 20 features would take 1[56],[0-9]{3} bytes"):
+        model.to_onnx(tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 
 
@@ -324,7 +323,7 @@ def test_wrapped_transformers_are_refused_with_a_way_out(exported, tmp_path):
     with pytest.raises(
         ms.errors.ParameterError, match=rf"Wrapped\(.*PolynomialFeatures.* cannot be written .*{advice}"
     ):
-        write_onnx(ms.solve(ms.learn(X, y, features=features)), tmp_path / "model.onnx")
+        ms.solve(ms.learn(X, y, features=features)).to_onnx(tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
     mapped = features.transform(X)
     model = ms.solve(ms.learn(mapped, y))
@@ -335,5 +334,5 @@ def test_without_onnx_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     model = ms.solve(ms.learn([[0.0], [1.0]], ["a", "b"]))
     with pytest.raises(ms.errors.ParameterError, match=r"pip install 'mergesvm\[onnx\]'"):
-        write_onnx(model, tmp_path / "model.onnx")
+        model.to_onnx(tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())

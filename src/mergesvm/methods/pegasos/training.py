@@ -23,7 +23,7 @@ from mergesvm.methods.pegasos.options import PegasosOptions
 from mergesvm.methods.pegasos.score_moments import class_scores, side_scores
 from mergesvm.methods.pegasos.sgd import Seeds, Side, Walk, take_steps
 from mergesvm.methods.row_pool import RowPool
-from mergesvm.models.base import Domain
+from mergesvm.models.domain import Domain
 from mergesvm.models.hyperplanes import Hyperplanes
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
@@ -275,22 +275,22 @@ def _sides(key: Key, classes: tuple[Label, ...]) -> tuple[int, int]:
 
 def _kept(found: SideMoments, keys: list[Key], trained: set[Key], old: Hyperplanes | None) -> SideMoments:
     """Moments of the problems that made steps are those found; the others are on the planes that they were on."""
-    if not isinstance(old, (LinearModel, PairwiseModel)) or not isinstance(old._moments, SideMoments):
+    if not isinstance(old, (LinearModel, PairwiseModel)) or not isinstance(old.moments, SideMoments):
         return found
     places: dict[Key, int] = {key: place for place, key in enumerate(combinations(old.labels, 2))}
     now = [index for index, key in enumerate(keys) if key not in trained and key in places]
     then = [places[keys[index]] for index in now]
     for name, array in vars(found).items():
-        array[now] = getattr(old._moments, name)[then]
+        array[now] = getattr(old.moments, name)[then]
     return found
 
 
 def _known_means(old: Hyperplanes | None, classes: tuple[Label, ...]) -> NDArray[np.float64]:
     """Mean scores of classes on planes as they were known, (classes, classes); NaN where they were not."""
     means = np.full((len(classes), len(classes)), np.nan)
-    if isinstance(old, LinearModel) and isinstance(old._moments, ClassMoments):
+    if isinstance(old, LinearModel) and isinstance(old.moments, ClassMoments):
         places = [classes.index(label) for label in old.labels]
-        means[np.ix_(places, places)] = old._moments.means
+        means[np.ix_(places, places)] = old.moments.means
     return means
 
 

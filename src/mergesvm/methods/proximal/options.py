@@ -9,7 +9,7 @@ import numpy as np
 
 from mergesvm.errors import ParameterError
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.models.base import Domain
+from mergesvm.models.domain import Domain
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.score_moments import class_moments, side_moments

@@ -1,4 +1,4 @@
-"""What files of all models have in common: class weights, the moments of scores, and their calibration."""
+"""Parts of the files of all models: options, class weights, moments of scores and calibration."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from mergesvm.data.labels import plain_label
 from mergesvm.files.content import Content
 from mergesvm.files.header import Header
-from mergesvm.models.calibration import METHODS, Calibration, Isotonic, Platt
+from mergesvm.models.calibration import CURVES, Calibration, Isotonic, Platt
 from mergesvm.models.score_moments import ClassMoments, SideMoments
 from mergesvm.multiclass.class_weights import CLASS_WEIGHT_SCHEMES
 
 PLATT, ISOTONIC = ("slope", "offset"), ("knots", "values")
-"""The numbers of curves, by the names they have in files behind "calibration."; each curve of Platt has one of each."""
+"""Attributes of calibration curves. In files their names follow "calibration."; those of Platt are plural."""
 
 
 def weight_fields(class_weight: Any) -> Any:
-    """Class weights as plain values.
+    """Class weights as plain values for a header.
 
     >>> weight_fields({"spam": 5.0})
     [{'class': 'spam', 'weight': 5.0}]
@@ -30,67 +30,77 @@ def weight_fields(class_weight: Any) -> Any:
     return [{"class": plain_label(label), "weight": float(weight)} for label, weight in class_weight.items()]
 
 
-def read_terms(header: Header) -> Header:
-    """The one set of terms on which a model was made."""
+def read_options(header: Header) -> Header:
+    """The options with which a model was trained; their field is called "terms"."""
     parts = header.parts("terms")
     if len(parts) != 1:
-        header.refuse("has not one set of terms")
+        header.refuse("does not have exactly one set of terms")
     return parts[0]
 
 
-def read_weights(terms: Header) -> Any:
-    """Class weights from plain values, each checked."""
-    weights = terms.take("class_weight", str, list, type(None))
+def read_weights(options: Header) -> Any:
+    """Read class weights and check them."""
+    weights = options.take("class_weight", str, list, type(None))
     if isinstance(weights, str):
-        return terms.text("class_weight", *CLASS_WEIGHT_SCHEMES)
+        return options.text("class_weight", *CLASS_WEIGHT_SCHEMES)
     if weights is None:
         return None
-    pairs = terms.parts("class_weight")
+    pairs = options.parts("class_weight")
     found = {pair.take("class", str, int, float, bool): pair.number("weight") for pair in pairs}
     if len(found) < len(pairs) or any(weight < 0 for weight in found.values()):
-        terms.refuse("weighs a class twice, or by less than nothing")
+        options.refuse("has a class with two weights or a negative weight")
     return found
 
 
+MOMENT_ARRAYS = {
+    "means": "scores.means",
+    "variances": "scores.variances",
+    "counts": "scores.counts",
+    "covariance": "scores.covariance",
+    "proportions": "scores.shares",
+}
+"""Names of the attributes of moments in files."""
+
+
 def moment_arrays(moments: SideMoments | ClassMoments | None) -> dict[str, NDArray[Any]]:
-    """Moments as arrays, by the names they have in files."""
-    return {f"scores.{name}": value for name, value in vars(moments).items() if isinstance(value, np.ndarray)}
+    """Moments as arrays, by their names in files."""
+    return {MOMENT_ARRAYS[name]: value for name, value in vars(moments).items() if isinstance(value, np.ndarray)}
 
 
 def read_side_moments(content: Content, problems: int, several: bool) -> SideMoments:
-    """Moments of the two sides of each problem, each checked; ``several`` is whether there are two classes or more."""
+    """Read the moments of the two sides of each problem; ``several`` says whether there is more than one class."""
     means = content.expect("scores.means", (problems, 2))
     variances = content.expect("scores.variances", (problems,))
     counts = content.expect("scores.counts", (problems, 2))
     _not_negative(content, variances, counts)
     if several and not (counts > 0).all():
-        content.refuse("a side of no rows")
+        content.refuse("a side without rows")
     return SideMoments(means, variances, counts)
 
 
 def read_class_moments(content: Content, n_classes: int) -> ClassMoments:
-    """Moments of all classes together, each checked."""
+    """Read the joint moments of all classes, and check them."""
     means = content.expect("scores.means", (n_classes, n_classes))
     covariance = content.expect("scores.covariance", (n_classes, n_classes))
-    shares = content.expect("scores.shares", (n_classes,))
-    _not_negative(content, shares)
-    return ClassMoments(means, covariance, shares)
+    proportions = content.expect("scores.shares", (n_classes,))
+    _not_negative(content, proportions)
+    return ClassMoments(means, covariance, proportions)
 
 
 def _not_negative(content: Content, *arrays: NDArray[np.float64]) -> None:
     if any((array < 0).any() for array in arrays):
-        content.refuse("a variance or count that is negative")
+        content.refuse("a negative variance or count")
 
 
 def calibration_fields(calibration: Calibration | None) -> dict[str, Any]:
-    """How a model was calibrated, as plain values; nothing if it was not."""
+    """Header fields of a calibration; none if the model is not calibrated."""
     if calibration is None:
         return {}
     return {"calibration": [{"method": calibration.method, "rows": calibration.rows}]}
 
 
 def calibration_arrays(calibration: Calibration | None) -> dict[str, NDArray[Any]]:
-    """The curves of a calibration as arrays, by the names they have in files.
+    """The curves of a calibration as arrays, by their names in files.
 
     >>> curve = Isotonic(np.array([0.0, 1.0]), np.array([0.25, 0.5]))
     >>> [name for name in calibration_arrays(Calibration("isotonic", 9, (curve,)))]
@@ -107,15 +117,15 @@ def calibration_arrays(calibration: Calibration | None) -> dict[str, NDArray[Any
 
 
 def read_calibration(header: Header, content: Content, n_classes: int) -> Calibration | None:
-    """The calibration of a model, each number of it checked; None where the header has none."""
+    """Read the calibration of a model and check it; None if the header has none."""
     if "calibration" not in header.fields:
         return None
     parts = header.parts("calibration")
     if len(parts) != 1:
-        header.refuse("has not one calibration")
+        header.refuse("does not have exactly one calibration")
     if n_classes < 2:
         header.refuse("has a calibration for a model of one class")
-    method, rows = parts[0].text("method", *METHODS), parts[0].whole("rows", n_classes)
+    method, rows = parts[0].text("method", *CURVES), parts[0].whole("rows", n_classes)
     curves = 1 if n_classes == 2 else n_classes
     if method == "platt":
         slopes, offsets = (content.expect(f"calibration.{name}s", (curves,)) for name in PLATT)
@@ -123,13 +133,13 @@ def read_calibration(header: Header, content: Content, n_classes: int) -> Calibr
         return Calibration(method, rows, sigmoids)
     starts = content.expect("calibration.starts", (curves + 1,), "<i8")
     if starts[0] != 0 or (starts[1:] <= starts[:-1]).any():
-        content.refuse("a calibration whose starts do not go up from 0")
+        content.refuse("a calibration whose starts do not increase from 0")
     knots, values = (content.expect(f"calibration.{name}", (int(starts[-1]),)) for name in ISOTONIC)
     if (values < 0).any() or (values > 1).any():
         content.refuse("a calibrated probability outside of 0 to 1")
     steps = tuple(Isotonic(knots[start:stop], values[start:stop]) for start, stop in pairwise(starts.tolist()))
     if any((step.knots[1:] <= step.knots[:-1]).any() for step in steps):
-        content.refuse("knots of a calibration that do not go up")
+        content.refuse("knots of a calibration that do not increase")
     if any((step.values[1:] < step.values[:-1]).any() for step in steps):
-        content.refuse("calibrated probabilities that go down")
+        content.refuse("calibrated probabilities that decrease")
     return Calibration(method, rows, steps)

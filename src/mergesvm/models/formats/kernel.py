@@ -1,4 +1,4 @@
-"""Kernel models as files: what they have besides that which all models have."""
+"""Kernel expansions in the files of models."""
 
 from __future__ import annotations
 
@@ -7,34 +7,33 @@ from typing import Any
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mergesvm.checks import listed
 from mergesvm.errors import ParameterError
 from mergesvm.files.content import Content
 from mergesvm.files.header import LARGEST, Header
 from mergesvm.knowledge.signature import Signature
 from mergesvm.models.expansion import Expansion
-from mergesvm.models.formats.fields import moment_arrays, read_side_moments, read_terms, read_weights
-from mergesvm.models.kernel import KERNEL_SOLVERS, KernelModel
+from mergesvm.models.formats.fields import read_options, read_side_moments, read_weights
 from mergesvm.models.kernel_function import KERNELS, Kernel
 from mergesvm.models.score_moments import SideMoments
 
-NUMBERS = ("<f8", "<f4", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8")
-"""Support vectors keep the type that they have; of any other type they become float64."""
+VECTOR_TYPES = ("<f8", "<f4", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8")
+"""Types in which support vectors are stored; any other type is converted to float64."""
 
 
-def kernel_fields(model: KernelModel) -> dict[str, Any]:
-    """The kernel and the form of its support vectors as plain values, or an error if they could not be read again."""
-    expansion, terms = model.expansion, model.domain.terms
+def expansion_fields(expansion: Expansion, options: dict[str, Any]) -> dict[str, Any]:
+    """Header fields of an expansion, or an error if it or the options could not be read back."""
     kernel = expansion.kernel
     if kernel.kind not in KERNELS:
         raise ParameterError(
-            f"The kernel {kernel.function!r} is a function, and so code, which no file of ours holds. Choose one of "
-            f"{', '.join(map(repr, KERNELS))}, or pickle the machine for those who trust you."
+            f"The kernel {kernel.function!r} is a Python function, which cannot be stored in a model file. Use one of "
+            f"{listed(KERNELS)}, or pickle the estimator."
         )
-    weights = terms["class_weight"] if isinstance(terms["class_weight"], dict) else {}
-    numbers = {"gamma": kernel.gamma, "coef0": kernel.coef0, "C": terms["C"], "beta": terms["beta"] or 0.0}
+    weights = options["class_weight"] if isinstance(options["class_weight"], dict) else {}
+    numbers = {"gamma": kernel.gamma, "coef0": kernel.coef0, "C": options["C"], "beta": options["beta"] or 0.0}
     for name, value in [*numbers.items(), *(("class_weight", weight) for weight in weights.values())]:
         if not abs(value) <= LARGEST:
-            raise ParameterError(f"{name}={value!r} is beyond {LARGEST:g}, which cannot be kept in a file.")
+            raise ParameterError(f"{name}={value!r} exceeds {LARGEST:g}, the largest number a file can store.")
     return {
         "kernel": [
             {
@@ -49,61 +48,60 @@ def kernel_fields(model: KernelModel) -> dict[str, Any]:
     }
 
 
-def kernel_arrays(model: KernelModel) -> dict[str, NDArray[Any]]:
-    """Support vectors, their multipliers and all else that scores rows."""
-    expansion, vectors = model.expansion, model.expansion.vectors
+def expansion_arrays(expansion: Expansion) -> dict[str, NDArray[Any]]:
+    """Support vectors, dual coefficients and intercepts."""
+    vectors = expansion.vectors
     if sparse.issparse(vectors):
         stored = int(vectors.indptr[-1])
-        held = {
+        arrays = {
             "vectors.starts": vectors.indptr.astype("<i8"),
             "vectors.columns": vectors.indices[:stored].astype("<i8"),
-            "vectors.values": _plain(vectors.data[:stored]),
+            "vectors.values": _storable(vectors.data[:stored]),
         }
     else:
-        held = {"vectors": _plain(vectors)}
+        arrays = {"vectors": _storable(vectors)}
     return {
-        **held,
+        **arrays,
         "support": expansion.counts.astype("<i8"),
         "coefs": expansion.coefs,
         "intercepts": expansion.intercepts,
-        **moment_arrays(model._moments),
     }
 
 
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    return array if array.dtype.str in NUMBERS else array.astype("<f8")
+def _storable(array: NDArray[Any]) -> NDArray[Any]:
+    return array if array.dtype.str in VECTOR_TYPES else array.astype("<f8")
 
 
 def check_kernel_domain(header: Header, content: Content, signature: Signature) -> None:
-    """Refuse what only models of planes have: a feature map, and a point about which rows are scored."""
+    """Raise an error for a feature map or a non-zero anchor, which kernel models do not have."""
     if signature.mapped:
-        header.refuse("has a feature map for a kernel model, which takes rows as they are")
+        header.refuse("has a kernel model with a feature map")
     if content.arrays["anchor"].any():
-        content.refuse("an anchor for a kernel model that is not zero")
+        content.refuse("a kernel model with an anchor that is not zero")
 
 
 def read_expansion(header: Header, content: Content, n_classes: int, width: int) -> tuple[Expansion, SideMoments]:
-    """What scores rows, from plain values and arrays, each checked."""
+    """Read the expansion and the moments of its scores, and check them."""
     kernel, precision = _read_kernel(header), header.text("precision", "float64", "float32")
     pairs = n_classes * (n_classes - 1) // 2
-    # First those whose size is known from the classes, so that nothing is made for more of them than the file holds.
+    # Arrays whose size follows from the classes come first: a false number of classes fails before any allocation.
     intercepts, support = content.expect("intercepts", (pairs,)), content.expect("support", (n_classes,), "<i8")
     moments = read_side_moments(content, pairs, n_classes > 1)
     if (support < 0).any():
-        content.refuse("a class of less than no support vectors")
+        content.refuse("a class with a negative number of support vectors")
     count = sum(support.tolist())
     coefs = content.expect("coefs", (max(n_classes - 1, 1), count))
     if header.truth("sparse"):
         vectors = _read_sparse(content, count, width)
     else:
-        vectors = content.expect("vectors", (count, width), *NUMBERS)
+        vectors = content.expect("vectors", (count, width), *VECTOR_TYPES)
     return Expansion(kernel, vectors, support, coefs, intercepts, precision), moments
 
 
 def _read_kernel(header: Header) -> Kernel:
     parts = header.parts("kernel")
     if len(parts) != 1:
-        header.refuse("has not one kernel")
+        header.refuse("does not have exactly one kernel")
     fields = parts[0]
     kernel = Kernel(
         fields.text("kind", *KERNELS), fields.number("gamma"), fields.whole("degree", 1), fields.number("coef0")
@@ -111,41 +109,36 @@ def _read_kernel(header: Header) -> Kernel:
     try:
         return kernel.check()
     except ParameterError as error:
-        fields.refuse(f"has a kernel that cannot be: {str(error).rstrip('.')}")
+        fields.refuse(f"has an invalid kernel: {str(error).rstrip('.')}")
 
 
 def _read_sparse(content: Content, count: int, width: int) -> Any:
-    """A CSR array of which every place is checked: compiled code would follow a wrong one anywhere."""
+    """Read a CSR array and check every index: compiled code does not."""
     starts = content.expect("vectors.starts", (count + 1,), "<i8")
     if starts[0] != 0 or (starts[1:] < starts[:-1]).any():
-        content.refuse("starts of sparse rows that do not go up from 0")
+        content.refuse("starts of sparse rows that do not increase from 0")
     stored = int(starts[-1])
     columns = content.expect("vectors.columns", (stored,), "<i8")
-    values = content.expect("vectors.values", (stored,), *NUMBERS)
+    values = content.expect("vectors.values", (stored,), *VECTOR_TYPES)
     if stored and not (columns.min() >= 0 and columns.max() < width):
-        content.refuse(f"a column of a sparse row that is not among {width}")
+        content.refuse(f"a sparse row with a column outside of 0 to {width - 1}")
     vectors = sparse.csr_array((values, columns, starts), shape=(count, width))
     for array in (vectors.data, vectors.indices, vectors.indptr):
         array.flags.writeable = False
     return vectors
 
 
-def read_kernel_terms(header: Header) -> dict[str, Any]:
-    """C, class weights, beta and the number of units, each checked."""
-    terms = read_terms(header)
-    C = terms.number("C")
-    beta = None if terms.take("beta", float, int, type(None)) is None else terms.number("beta")
+def read_kernel_options(header: Header) -> dict[str, Any]:
+    """Read C, class weights, beta and the number of units, and check them."""
+    options = read_options(header)
+    C = options.number("C")
+    beta = None if options.take("beta", float, int, type(None)) is None else options.number("beta")
     if C <= 0 or (beta is not None and beta <= 0):
-        terms.refuse("has a C or a beta that is not positive")
+        options.refuse("has a C or a beta that is not positive")
     return {
         "C": C,
-        "class_weight": read_weights(terms),
-        "multiclass": terms.text("multiclass", "ovo"),
+        "class_weight": read_weights(options),
+        "multiclass": options.text("multiclass", "ovo"),
         "beta": beta,
-        "units": terms.whole("units", 1),
+        "units": options.whole("units", 1),
     }
-
-
-def read_method(header: Header) -> str:
-    """The method by which it was trained."""
-    return header.text("solver", *KERNEL_SOLVERS)
