@@ -166,7 +166,7 @@ def test_measured_rates_match_within_sampling_error():
     model = ms.solve(knowledge, C=10.0)
     for terms in ({"recall": 0.95}, {"false_positive_rate": 0.02}, {"cost": (1, 5)}, {"recall": 0.8, "positive": "no"}):
         point = operating_point(knowledge, model, **terms)
-        predicted = model.at(point.threshold).predict(new)
+        predicted = model.with_threshold(point.threshold).predict(new)
         other = {"yes": "no", "no": "yes"}[point.positive]
         found = (predicted[truth == point.positive] == point.positive).mean()
         false = (predicted[truth == other] == point.positive).mean()
@@ -269,7 +269,7 @@ def test_a_model_with_a_threshold_keeps_its_probabilities(kind, tmp_path):
         model = model.calibrated(*unbalanced(seed=5, offset=10.0)[:2], method=kind)
     scores = model.decision_function(X)
     for threshold in (-0.7, 0.0, np.float32(0.25), 1):
-        shifted = model.at(threshold)
+        shifted = model.with_threshold(threshold)
         np.testing.assert_array_equal(shifted.predict(X), np.where(scores > threshold, "yes", "no"))
         np.testing.assert_allclose(shifted.decision_function(X), scores - threshold, atol=1e-12)
         np.testing.assert_allclose(shifted.predict_proba(X), model.predict_proba(X), atol=1e-9)
@@ -279,7 +279,9 @@ def test_a_model_with_a_threshold_keeps_its_probabilities(kind, tmp_path):
         assert loaded.predict(X).tolist() == shifted.predict(X).tolist()
         assert loaded.predict_proba(X).tobytes() == shifted.predict_proba(X).tobytes()
     np.testing.assert_array_equal(model.decision_function(X), scores)
-    np.testing.assert_allclose(model.at(0.3).at(-0.3).predict_proba(X), model.predict_proba(X), atol=1e-12)
+    np.testing.assert_allclose(
+        model.with_threshold(0.3).with_threshold(-0.3).predict_proba(X), model.predict_proba(X), atol=1e-12
+    )
 
 
 def test_a_threshold_found_again_on_a_shifted_model_is_zero():
@@ -288,7 +290,7 @@ def test_a_threshold_found_again_on_a_shifted_model_is_zero():
     model = ms.solve(knowledge)
     for terms in ({"recall": 0.9}, {"cost": (1, 7)}, {"false_positive_rate": 0.2, "positive": "no"}):
         point = operating_point(knowledge, model, **terms)
-        again = operating_point(knowledge, model.at(point.threshold), **terms)
+        again = operating_point(knowledge, model.with_threshold(point.threshold), **terms)
         assert again.threshold == pytest.approx(0.0, abs=1e-12)
         assert again.recall == pytest.approx(point.recall, rel=1e-9)
 
@@ -303,8 +305,8 @@ def test_mismatched_models_and_knowledge_raise_errors():
     three = ms.learn(X, np.where(X[:, 0] > 1, "third", y))
     with pytest.raises(errors.FormError, match=r"the model has 3\. Join classes.*knowledge\.join"):
         operating_point(three, ms.solve(three), recall=0.9)
-    with pytest.raises(errors.FormError, match=r"the model has 3\. Join the others first.*knowledge\.join"):
-        ms.solve(three).at(0.5)
+    with pytest.raises(errors.FormError, match=r"this one has 3\..*knowledge\.join"):
+        ms.solve(three).with_threshold(0.5)
     with pytest.raises(errors.KnowledgeError, match=r"of class 'third', but.*knowledge\.join"):
         operating_point(three, model, recall=0.9)
     with pytest.raises(errors.FormError, match="not PairwiseModel"):
@@ -354,4 +356,4 @@ def test_invalid_options_raise_errors(options, message):
 @pytest.mark.parametrize("threshold", [np.nan, np.inf, "0.5", None, [0.5]])
 def test_a_threshold_must_be_a_finite_number(threshold):
     with pytest.raises(errors.ParameterError, match="finite number"):
-        ms.solve(ms.learn([[0.0], [1.0]], ["a", "b"])).at(threshold)
+        ms.solve(ms.learn([[0.0], [1.0]], ["a", "b"])).with_threshold(threshold)

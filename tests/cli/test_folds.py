@@ -183,7 +183,7 @@ def test_terms_are_chosen_by_the_loss_that_refitting_without_each_fold_gives(mad
     assert (told["scoring"], told["how"], told["score"]) == ("neg_squared_loss", "exact", best["score"])
     model = ms.load_model(output)
     np.testing.assert_allclose(model.coef_, ms.solve(knowledge_of(rows), C=best["C"]).coef_, rtol=1e-9)
-    assert model.domain.terms["C"] == best["C"]
+    assert model.domain.options["C"] == best["C"]
 
 
 def test_class_weights_are_chosen_by_the_balanced_loss(made, tmp_path):
@@ -198,7 +198,7 @@ def test_class_weights_are_chosen_by_the_balanced_loss(made, tmp_path):
         assert row["class_weight"] == weighting
         np.testing.assert_allclose(row["scores"], expected, rtol=1e-9)
     assert told["chosen"]["class_weight"] == "balanced"
-    assert ms.load_model(tmp_path / "model.msvm").domain.terms["class_weight"] == "balanced"
+    assert ms.load_model(tmp_path / "model.msvm").domain.options["class_weight"] == "balanced"
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_schemes_are_compared_by_accuracy_and_people_are_told_and_shown(made, tm
     assert f"Best of 12 candidates on held-out rows (4 folds): C={best.C:g}" in shown
     assert f"balanced_accuracy {known.best_score:.4f}" in shown
     assert "estimated from knowledge alone" in shown
-    assert ms.load_model(tmp_path / "m.msvm").domain.terms["multiclass"] == best.multiclass
+    assert ms.load_model(tmp_path / "m.msvm").domain.options["multiclass"] == best.multiclass
     # The best candidates are there, and the best of each of the four settings.
     for row in np.argsort(-known.mean())[:5]:
         assert f" {known.mean()[row]:.4f} │" in shown

@@ -165,7 +165,7 @@ class _Normals:
     def of(cls, models: Sequence[LinearModel | PairwiseModel], knowledge: Knowledge) -> _Normals:
         stacked = Bundle(
             np.concatenate([model.coef_ for model in models]),
-            np.concatenate([model._offsets for model in models]),
+            np.concatenate([model.offsets_ for model in models]),
             models[0].anchor_,
         ).about(knowledge.anchor)
         coefs = stacked.coefs.reshape(len(models), -1, knowledge.width)
@@ -216,7 +216,7 @@ def _draw(
             won = _won(models[0], scores.reshape(-1, normals.n_scores), place)
             recalls[some, index] = won.reshape(scores.shape[:2]) @ weights
         for model, own, row in zip(models[some], scores, losses[some] if with_losses else (), strict=False):
-            row[index] = weights @ -np.log(np.clip(model.shares(own)[:, place], EPSILON, 1 - EPSILON))
+            row[index] = weights @ -np.log(np.clip(model.probabilities(own)[:, place], EPSILON, 1 - EPSILON))
 
 
 def _won(model: LinearModel | PairwiseModel, scores: Numbers, place: int) -> NDArray[np.bool_]:

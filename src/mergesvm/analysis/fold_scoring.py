@@ -147,7 +147,9 @@ class FoldScorer:
         known = np.flatnonzero(self._places >= 0)
         probabilities = np.zeros((count, len(part), len(self.labels)))
         for at, model in enumerate(self._models[number]):
-            probabilities[at][:, known] = model.shares(np.ascontiguousarray(scores[:, at]))[:, self._places[known]]
+            probabilities[at][:, known] = model.probabilities(np.ascontiguousarray(scores[:, at]))[
+                :, self._places[known]
+            ]
         return probabilities
 
     def _add_probabilities(self, tally: FoldTally, probabilities: Numbers, codes: Codes, weights: Numbers) -> None:

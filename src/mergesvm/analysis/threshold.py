@@ -30,7 +30,7 @@ class OperatingPoint:
     Attributes
     ----------
     threshold : float
-        For ``decision_function``: the second class is predicted above it. ``model.at(threshold)`` is the model that
+        For ``decision_function``: the second class is predicted above it. ``model.with_threshold(threshold)`` is the model that
         does so.
     positive : label
         The class to which recall and precision refer.
@@ -119,7 +119,7 @@ def operating_point(
     >>> point = operating_point(knowledge, model, recall=0.9)
     >>> round(point.recall, 6), round(point.false_positive_rate, 2), round(point.precision, 2)
     (0.9, 0.24, 0.29)
-    >>> safe = model.at(point.threshold)
+    >>> safe = model.with_threshold(point.threshold)
     """
     positive_at, normals = _prepared(knowledge, model, positive)
     given = {"cost": cost, "recall": recall, "false_positive_rate": false_positive_rate}

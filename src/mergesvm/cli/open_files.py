@@ -81,13 +81,6 @@ def open_learned(path: Path) -> Knowledge | Folds:
 
 def open_any(path: Path) -> Any:
     """Load knowledge, folds, a feature map or a model, whichever the file holds."""
-    kind = read_kind(path)
-    if kind in ("knowledge", "folds"):
-        return open_learned(path)
-    if kind == "features":
-        from mergesvm.features.format import load
+    from mergesvm.models.load import load
 
-        return load(path)
-    from mergesvm.models.formats.native import load_model
-
-    return load_model(path)
+    return load(path)

@@ -107,7 +107,7 @@ class RowPool:
         """Rows as the kernels take them: with the places between which each is not zero, or as values of CSR."""
         if self.sparse:
             return self.matrix.data, self.matrix.indices, self.matrix.indptr
-        from mergesvm.methods.pegasos.jit import find_edges
+        from mergesvm.methods.row_pool_jit import find_edges
 
         edges = np.empty((self.matrix.shape[0], 2), dtype=np.int32)
         find_edges(self.matrix, edges)

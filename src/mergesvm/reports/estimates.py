@@ -133,7 +133,7 @@ def _recalls(total: Knowledge, pairs: Pairs) -> Numbers:
 def _in_sample(total: Knowledge, options: SolveOptions, model: Model) -> Estimates:
     expected = _expected(model, total)
     signs = options.problems(total).signs
-    losses = squared_losses(total, Bundle(model.coef_, model._offsets, model.anchor_), signs)
+    losses = squared_losses(total, Bundle(model.coef_, model.offsets_, model.anchor_), signs)
     means = {
         "loss": float((losses / (np.abs(signs) @ total.counts)).mean()),
         **{name: float(getattr(expected, name)) for name in SCORES if name != "loss"},

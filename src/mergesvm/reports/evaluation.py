@@ -66,7 +66,7 @@ def evaluate(model: Any, X: Any, y: Any = None, sample_weight: Any = None, **opt
 
 
 def _facts(model: Model) -> dict[str, str]:
-    options = model.domain.terms
+    options = model.domain.options
     strength = ("lambda", options["lambda_"]) if "lambda_" in options else ("C", options["C"])
     return {
         "Model": repr(model),

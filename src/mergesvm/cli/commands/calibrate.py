@@ -13,8 +13,8 @@ from mergesvm.cli.data_options import LABELLED_DATA, DataOptions
 from mergesvm.cli.options import ConsoleOptions, Force, Model, Output
 from mergesvm.data.labels import Coded
 from mergesvm.data.scan import Scan
-from mergesvm.models.calibration import FEW, check_method
-from mergesvm.models.formats.native import load_model
+from mergesvm.models.calibration import MIN_ROWS_FOR_ISOTONIC, check_method
+from mergesvm.models.load import load_model
 
 
 @command("mergesvm calibrate model.msvm heldout.parquet --label y -o calibrated.msvm")
@@ -23,7 +23,7 @@ def calibrate_command(
     data: Annotated[DataOptions, LABELLED_DATA],
     output: Output,
     method: Annotated[
-        str, typer.Option(help=f"isotonic, or platt, which is better for fewer than {FEW:,} rows.")
+        str, typer.Option(help=f"isotonic, or platt, which is better for fewer than {MIN_ROWS_FOR_ISOTONIC:,} rows.")
     ] = "isotonic",
     force: Force = False,
     *,
@@ -42,11 +42,11 @@ def calibrate_command(
     calibrated.save(output)
     fitted = calibrated.calibration_
     assert fitted is not None
-    too_few = method == "isotonic" and fitted.rows < FEW
+    too_few = method == "isotonic" and fitted.rows < MIN_ROWS_FOR_ISOTONIC
     _print_scores(console, before, after)
     if too_few:
         console.text(
-            f"Warning: isotonic regression overfits on fewer than {FEW:,} rows, and there are {fitted.rows:,}. "
+            f"Warning: isotonic regression overfits on fewer than {MIN_ROWS_FOR_ISOTONIC:,} rows, and there are {fitted.rows:,}. "
             f"Hold out more rows, or use --method platt."
         )
     console.text(f"calibrated by {method} on {fitted.rows:,} rows{dropped_rows(source.dropped)}")
@@ -71,8 +71,8 @@ def _compared(solved: Any, calibrated: Any, source: Scan, progress: Any) -> tupl
             truth = part.labels.to_array() if isinstance(part.labels, Coded) else part.labels
             scores = solved.scores(part.rows)
             predicted = solved.classes_[solved.winners(scores)]
-            before.add(truth, predicted, solved.shares(scores), part.weights)
-            after.add(truth, predicted, calibrated.shares(scores), part.weights)
+            before.add(truth, predicted, solved.probabilities(scores), part.weights)
+            after.add(truth, predicted, calibrated.probabilities(scores), part.weights)
         progress(source)
     return before, after
 

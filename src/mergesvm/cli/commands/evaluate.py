@@ -13,7 +13,7 @@ from mergesvm.cli.command import command
 from mergesvm.cli.console import Console, check_output, numeric_table, short_number, table_cell
 from mergesvm.cli.data_options import LABELLED_DATA, DataOptions
 from mergesvm.cli.options import ConsoleOptions, Force, Model
-from mergesvm.models.formats.native import load_model
+from mergesvm.models.load import load_model
 from mergesvm.reports.evaluation import evaluate
 from mergesvm.reports.write import SUFFIXES
 

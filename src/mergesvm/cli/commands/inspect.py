@@ -98,7 +98,7 @@ def _folding(folding: FoldAssignment) -> str:
 
 
 def _model(model: Model) -> dict[str, str]:
-    options, fitted = model.domain.terms, model.calibration_
+    options, fitted = model.domain.options, model.calibration_
     return {
         "model": repr(model),
         **_features(model.signature),
@@ -111,14 +111,14 @@ def _model(model: Model) -> dict[str, str]:
 
 
 def _solver_options(model: Model) -> dict[str, str]:
-    options = model.domain.terms
+    options = model.domain.options
     if isinstance(model, KernelModel):
         return _kernel(model)
     return _pegasos(options) if "lambda_" in options else _closed_form(options)
 
 
 def _kernel(model: KernelModel) -> dict[str, str]:
-    kernel, options, vectors = model.expansion.kernel, model.domain.terms, model.support_vectors_
+    kernel, options, vectors = model.expansion.kernel, model.domain.options, model.support_vectors_
     numbers = {
         "rbf": f", gamma {short_number(kernel.gamma)}",
         "poly": f", gamma {short_number(kernel.gamma)}, degree {kernel.degree}, coef0 {short_number(kernel.coef0)}",
@@ -161,7 +161,7 @@ def _model_facts(model: Model) -> dict[str, Any]:
         "model": repr(model),
         "solver": model.solver_,
         "calibration": fitted and {"method": fitted.method, "rows": fitted.rows},
-        "terms": {**model.domain.terms, "class_weight": str(model.domain.terms["class_weight"])},
+        "terms": {**model.domain.options, "class_weight": str(model.domain.options["class_weight"])},
         **(_kernel_facts(model) if isinstance(model, KernelModel) else {}),
     }
 

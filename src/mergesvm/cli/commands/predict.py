@@ -13,7 +13,7 @@ from mergesvm.cli.data_options import NEW_DATA, DataOptions
 from mergesvm.cli.options import ConsoleOptions, Force, Model
 from mergesvm.cli.parsing import as_list
 from mergesvm.cli.prediction_writer import SUFFIXES, PredictionWriter
-from mergesvm.models.formats.native import load_model
+from mergesvm.models.load import load_model
 
 
 @command("mergesvm predict model.msvm new.csv -o predictions.parquet")

@@ -20,7 +20,7 @@ from mergesvm.methods.kernel.progress import Progress
 from mergesvm.methods.kernel.result import TrainingResult
 from mergesvm.methods.kernel.trainer import KernelTrainer
 from mergesvm.methods.kernel.units import Collection, common_signature, make_units, own_values
-from mergesvm.models.base import Domain
+from mergesvm.models.domain import Domain
 from mergesvm.models.expansion import Expansion
 from mergesvm.models.kernel import KernelModel
 from mergesvm.models.score_moments import symmetric_moments

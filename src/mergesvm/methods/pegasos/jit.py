@@ -77,18 +77,6 @@ def draws(seed, first, count, out):  # type: ignore[no-untyped-def] # pragma: no
         out[i] = draw(seed, first + i, count)
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
-def find_edges(matrix, out):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Fill ``out``, (rows, 2), with the places between which each row is not zero."""
-    for row in range(len(matrix)):
-        first, last = 0, matrix.shape[1]
-        while first < last and matrix[row, first] == 0:
-            first += 1
-        while last > first and matrix[row, last - 1] == 0:
-            last -= 1
-        out[row, 0], out[row, 1] = first, last
-
-
 def fetch_row(rows, row):  # type: ignore[no-untyped-def] # pragma: no cover
     """Ask for a row."""
 

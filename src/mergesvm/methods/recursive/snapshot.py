@@ -13,7 +13,7 @@ from mergesvm.errors import KnowledgeError
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.recursive.options import RecursiveOptions
 from mergesvm.methods.recursive.rls import RecursiveLeastSquares
-from mergesvm.models.base import Domain
+from mergesvm.models.domain import Domain
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.score_moments import ClassMoments, SideMoments, class_moments, side_moments
 from mergesvm.models.solution import Solution
