@@ -254,10 +254,10 @@ def test_what_cannot_be_calibrated_on_is_said(solved, tmp_path):
         model.calibrated(X, y[:50])
     with pytest.raises(errors.DataError, match="y to be passed"):
         model.calibrated(X)
-    with pytest.raises(errors.FormError, match="its one class is certain"):
+    with pytest.raises(errors.FormError, match="has one class and cannot be calibrated"):
         ms.solve(ms.learn(X, ["a"] * 100)).calibrated(X, y)
     pd.DataFrame(X, columns=list("pqrs")).assign(y=y).to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(errors.ParameterError, match="labels and weights of its own"):
+    with pytest.raises(errors.ParameterError, match="A scan provides labels and weights"):
         model.calibrated(ms.scan(tmp_path / "t.parquet", label="y"), y)
     with pytest.raises(errors.DataError, match="has no labels"):
         model.calibrated(ms.scan(tmp_path / "t.parquet", features=list("pqrs")))
