@@ -30,8 +30,8 @@ class OperatingPoint:
     Attributes
     ----------
     threshold : float
-        For ``decision_function``: the second class is predicted above it. ``model.with_threshold(threshold)`` is the model that
-        does so.
+        For ``decision_function``: the second class is predicted above it. ``model.with_threshold(threshold)`` is
+        the model that does so.
     positive : label
         The class to which recall and precision refer.
     recall : float

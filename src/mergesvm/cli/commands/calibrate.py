@@ -46,8 +46,8 @@ def calibrate_command(
     _print_scores(console, before, after)
     if too_few:
         console.text(
-            f"Warning: isotonic regression overfits on fewer than {MIN_ROWS_FOR_ISOTONIC:,} rows, and there are {fitted.rows:,}. "
-            f"Hold out more rows, or use --method platt."
+            f"Warning: isotonic regression overfits on fewer than {MIN_ROWS_FOR_ISOTONIC:,} rows, and there are "
+            f"{fitted.rows:,}. Hold out more rows, or use --method platt."
         )
     console.text(f"calibrated by {method} on {fitted.rows:,} rows{dropped_rows(source.dropped)}")
     console.written(output)
