@@ -1,4 +1,4 @@
-"""Planes from which features are taken, against solving and refitting without those features."""
+"""Backward elimination of features, against solving and refitting without those features."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import mergesvm as ms
-from mergesvm.analysis import elimination
-from mergesvm.analysis.elimination import Backward, walk_back
+from mergesvm.analysis import elimination as elimination_module
+from mergesvm.analysis.elimination import BackwardElimination, run_elimination
 from mergesvm.methods.proximal.factor import small_blas
 from mergesvm.multiclass.decomposition import one_vs_one, one_vs_rest
 from reference import blobs, hyperplane_by_qr
@@ -62,115 +62,117 @@ def one_thread():
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0, 1: 0.5, 2: 7.0}])
 @pytest.mark.parametrize("penalize_intercept", [True, False])
 @pytest.mark.parametrize("standardize", [True, False])
-def test_every_step_is_what_refitting_on_the_stacked_rows_gives(
-    multiclass, class_weight, penalize_intercept, standardize
-):
+def test_every_step_equals_refitting_on_the_rows(multiclass, class_weight, penalize_intercept, standardize):
     X, y, weights = correlated(offset=3.0)
     knowledge = ms.learn(X, y, weights)
     if standardize:
         mean = np.average(X, axis=0, weights=weights)
         X = (X - mean) / np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
     problems = (one_vs_rest if multiclass == "ovr" else one_vs_one)(knowledge, class_weight)
-    terms = {"standardize": standardize, "penalize_intercept": penalize_intercept}
-    planes = Backward(knowledge, problems, 0.3, **terms)
-    trail = walk_back(Backward(knowledge, problems, 0.3, **terms), knowledge, problems.signs, steps=11)
+    options = {"standardize": standardize, "penalize_intercept": penalize_intercept}
+    elimination = BackwardElimination(knowledge, problems, 0.3, **options)
+    found = run_elimination(
+        BackwardElimination(knowledge, problems, 0.3, **options), knowledge, problems.signs, steps=11
+    )
     by_hand = 0.3, multiclass, class_weight, penalize_intercept
     for step in range(12):
-        rest = np.flatnonzero(planes.left)
+        rest = np.flatnonzero(elimination.left)
         coefs, intercepts, objective, losses = refitted(X[:, rest], y, weights, *by_hand)
-        solution = planes.solution()
-        model = ms.solve(knowledge.select(rest), 0.3, class_weight, multiclass, **terms)
+        solution = elimination.solution()
+        model = ms.solve(knowledge.select(rest), 0.3, class_weight, multiclass, **options)
         np.testing.assert_allclose(solution.coefs[:, rest], model.coef_, rtol=1e-9, atol=1e-12)
-        assert not solution.coefs[:, ~planes.left].any()
+        assert not solution.coefs[:, ~elimination.left].any()
         at_origin = solution.offsets - solution.coefs @ knowledge.anchor
         np.testing.assert_allclose(at_origin, model.intercept_, rtol=1e-9, atol=1e-12)
         if not standardize:
             np.testing.assert_allclose(model.coef_, coefs, rtol=1e-9, atol=1e-12)
             np.testing.assert_allclose(model.intercept_, intercepts, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(planes.objectives().sum(), objective, rtol=1e-10)
-        np.testing.assert_allclose(trail.objectives[step], objective, rtol=1e-10)
-        np.testing.assert_allclose(trail.losses[step], losses, rtol=1e-9)
+        np.testing.assert_allclose(elimination.objectives().sum(), objective, rtol=1e-10)
+        np.testing.assert_allclose(found.objectives[step], objective, rtol=1e-10)
+        np.testing.assert_allclose(found.losses[step], losses, rtol=1e-9)
         if step == 11:
             break
-        rises = planes.rises()
+        rises = elimination.rises()
         without = [
             refitted(np.delete(X[:, rest], at, axis=1), y, weights, *by_hand)[2] - objective
             for at in range(len(rest) if step < 3 and len(rest) > 1 else 0)
         ]
         np.testing.assert_allclose(rises[rest][: len(without)], without, rtol=1e-8)
-        assert np.isinf(rises[~planes.left]).all()
-        assert trail.order[step] == np.argmin(rises)
-        planes.remove(int(trail.order[step]))
+        assert np.isinf(rises[~elimination.left]).all()
+        assert found.order[step] == np.argmin(rises)
+        elimination.remove(int(found.order[step]))
 
 
 def test_a_given_order_is_followed():
     X, y, _ = correlated()
     knowledge = ms.learn(X, y)
     problems = one_vs_rest(knowledge)
-    trail = walk_back(Backward(knowledge, problems, 1.0), knowledge, problems.signs, 3, order=[7, 0, 4])
-    assert trail.order.tolist() == [7, 0, 4]
+    found = run_elimination(
+        BackwardElimination(knowledge, problems, 1.0), knowledge, problems.signs, 3, order=[7, 0, 4]
+    )
+    assert found.order.tolist() == [7, 0, 4]
     expected = refitted(np.delete(X, [0, 4, 7], axis=1), y, np.ones(len(y)), 1.0, "ovr", None, True)
-    np.testing.assert_allclose(trail.objectives[3], expected[2], rtol=1e-10)
-    np.testing.assert_allclose(trail.losses[3], expected[3], rtol=1e-10)
+    np.testing.assert_allclose(found.objectives[3], expected[2], rtol=1e-10)
+    np.testing.assert_allclose(found.losses[3], expected[3], rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["correlated", "twins", "far"])
-def test_digits_last_over_hundreds_of_steps(kind):
+@pytest.mark.parametrize("kind", ["correlated", "duplicates", "far"])
+def test_precision_is_kept_over_hundreds_of_steps(kind):
     generator = np.random.default_rng(0)
     y = generator.integers(0, 3, 600)
     if kind == "correlated":
         X = generator.normal(size=(600, 10)) @ generator.normal(size=(10, 200)) + 0.05 * generator.normal(
             size=(600, 200)
         )
-    elif kind == "twins":
+    elif kind == "duplicates":
         X = np.tile(generator.normal(size=(600, 100)), 2)
     else:
         X = generator.normal(size=(600, 200)) + 1e5
     X[:, :20] += 0.5 * y[:, None]
     knowledge = ms.learn(X, y)
-    planes = Backward(knowledge, one_vs_rest(knowledge), 10.0)
+    elimination = BackwardElimination(knowledge, one_vs_rest(knowledge), 10.0)
     for step in range(199):
-        rises, before = planes.rises(), planes.objectives().sum()
+        rises, before = elimination.rises(), elimination.objectives().sum()
         feature = int(np.argmin(rises))
-        planes.remove(feature)
-        np.testing.assert_allclose(planes.objectives().sum() - before, rises[feature], atol=1e-10 * before)
+        elimination.remove(feature)
+        np.testing.assert_allclose(elimination.objectives().sum() - before, rises[feature], atol=1e-10 * before)
         if step % 11 == 0 or step > 195:
-            fresh = ms.solve(knowledge.select(planes.left), 10.0)
-            error = np.abs(planes.solution().coefs[:, planes.left] - fresh.coef_).max()
+            fresh = ms.solve(knowledge.select(elimination.left), 10.0)
+            error = np.abs(elimination.solution().coefs[:, elimination.left] - fresh.coef_).max()
             assert error < 1e-8 * np.abs(fresh.coef_).max()
 
 
-def test_losses_are_the_same_however_many_steps_are_judged_at_a_time(monkeypatch):
+def test_losses_do_not_depend_on_the_block_size(monkeypatch):
     X, y, _ = correlated()
     knowledge = ms.learn(X, y)
     problems = one_vs_rest(knowledge)
-    at_once = walk_back(Backward(knowledge, problems, 1.0), knowledge, problems.signs, 9)
-    monkeypatch.setattr(elimination, "BLOCK_BYTES", 0)
-    one_by_one = walk_back(Backward(knowledge, problems, 1.0), knowledge, problems.signs, 9)
+    at_once = run_elimination(BackwardElimination(knowledge, problems, 1.0), knowledge, problems.signs, 9)
+    monkeypatch.setattr(elimination_module, "BLOCK_BYTES", 0)
+    one_by_one = run_elimination(BackwardElimination(knowledge, problems, 1.0), knowledge, problems.signs, 9)
     np.testing.assert_allclose(one_by_one.losses, at_once.losses, rtol=1e-13)
 
 
-def test_constant_features_leave_at_no_price_where_the_intercept_is_free():
+def test_constant_features_are_free_to_remove_without_penalty_on_the_intercept():
     X, y, _ = correlated()
     X = np.insert(X, 5, 4.0, axis=1)
     knowledge = ms.learn(X, y)
-    planes = Backward(knowledge, one_vs_rest(knowledge), 1.0, penalize_intercept=False)
-    rises = planes.rises()
+    elimination = BackwardElimination(knowledge, one_vs_rest(knowledge), 1.0, penalize_intercept=False)
+    rises = elimination.rises()
     assert rises[5] == 0
     assert np.argmin(rises) == 5
 
 
-def test_twins_at_a_huge_c_are_told_apart_by_a_ridge_that_is_announced():
+def test_duplicate_features_at_a_huge_c_get_a_ridge_and_a_warning():
     X, y, _ = correlated(classes=2)
     knowledge = ms.learn(np.hstack([X, X[:, :4]]), y)
     with pytest.warns(ms.errors.SolverWarning, match="singular to rounding"):
-        planes = Backward(knowledge, one_vs_rest(knowledge), 1e14)
-    assert planes.solution().solvers == ("ridge",)
+        elimination = BackwardElimination(knowledge, one_vs_rest(knowledge), 1e14)
+    assert elimination.solution().solvers == ("ridge",)
     gone = []
     for _ in range(4):
-        rises = planes.rises()
+        rises = elimination.rises()
         gone.append(int(np.argmin(rises)))
-        planes.remove(gone[-1])
+        elimination.remove(gone[-1])
     assert sorted(feature % 12 for feature in gone) == [0, 1, 2, 3]
-    model = ms.solve(knowledge.select(planes.left), 1e14)
-    np.testing.assert_allclose(planes.solution().coefs[:, planes.left], model.coef_, rtol=1e-4, atol=1e-8)
+    model = ms.solve(knowledge.select(elimination.left), 1e14)
+    np.testing.assert_allclose(elimination.solution().coefs[:, elimination.left], model.coef_, rtol=1e-4, atol=1e-8)

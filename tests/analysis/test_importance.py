@@ -32,7 +32,7 @@ def split(X, y, folds=4):
     return [(X[fold != f], y[fold != f], X[fold == f], y[fold == f]) for f in range(folds)]
 
 
-def test_losses_in_sample_and_held_out_are_those_of_scikit_learn_on_the_rows(wine):
+def test_training_and_held_out_losses_equal_scikit_learn(wine):
     X, y = wine
     parts = split(X, y)
     pairs = [(ms.learn(X1, y1), ms.learn(X2, y2)) for X1, y1, X2, y2 in parts]
@@ -48,7 +48,7 @@ def test_losses_in_sample_and_held_out_are_those_of_scikit_learn_on_the_rows(win
     assert elimination.best == 8 - np.argmin(elimination.held_out_loss)
 
 
-def test_each_step_removes_the_feature_whose_absence_costs_least_by_brute_force(wine):
+def test_each_step_removes_the_feature_with_the_smallest_rise_by_brute_force(wine):
     X, y = wine
     X = StandardScaler().fit_transform(X)
 
@@ -70,7 +70,7 @@ def test_each_step_removes_the_feature_whose_absence_costs_least_by_brute_force(
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
-def test_folds_are_held_out_in_turn_and_with_all_features_it_is_cross_validation(wine, class_weight, multiclass):
+def test_with_all_features_folds_give_the_cross_validated_loss(wine, class_weight, multiclass):
     X, y = wine
     folds = ms.learn(X, y, folds=5)
     terms = {"multiclass": multiclass, "standardize": True}
@@ -126,7 +126,7 @@ def test_features_of_a_map_are_numbered(wine):
     assert standardized_coefficients(ms.solve(knowledge), knowledge).names[0] == "feature 0"
 
 
-def test_it_stops_where_it_is_told_and_says_what_it_did(wine):
+def test_elimination_stops_at_keep_or_max_steps(wine):
     X, y = wine
     knowledge = ms.learn(X, y, feature_names=list("abcdefgh"))
     whole = eliminate(knowledge)
@@ -135,7 +135,7 @@ def test_it_stops_where_it_is_told_and_says_what_it_did(wine):
     assert short.order.tolist() == whole.order[:2].tolist()
     assert short.best is None
     assert short.features(8).tolist() == list(range(8))
-    with pytest.raises(ParameterError, match="Between 6 and 8 features can be kept here, not 5"):
+    with pytest.raises(ParameterError, match="n must be a number of features from 6 to 8, not 5"):
         short.features(5)
     rows = short.table()
     assert [row["features"] for row in rows] == [8, 7, 6]
@@ -148,13 +148,13 @@ def test_it_stops_where_it_is_told_and_says_what_it_did(wine):
     assert repr(short) == "Elimination of 2 of 8 features"
 
 
-def test_of_losses_that_only_rounding_tells_apart_the_fewest_features_are_best():
+def test_of_losses_equal_to_rounding_the_fewest_features_are_best():
     losses = np.array([0.5, 0.4, 0.4 + 1e-16, 0.6])
     assert Elimination(tuple("abcd"), np.arange(3), losses, losses, losses).best == 2
 
 
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
-def test_standardised_coefficients_are_those_of_the_model_on_features_of_unit_variance(wine, multiclass):
+def test_standardised_coefficients_equal_those_of_a_model_on_scaled_features(wine, multiclass):
     X, y = wine
     weights = np.random.default_rng(0).choice([0.5, 2.0], len(y))
     knowledge = ms.learn(X, y, weights)
@@ -168,7 +168,7 @@ def test_standardised_coefficients_are_those_of_the_model_on_features_of_unit_va
     assert [row["importance"] for row in rows] == sorted(importance.overall.tolist(), reverse=True)
 
 
-def test_with_standardisation_and_a_free_intercept_they_are_those_of_a_scaled_ridge():
+def test_standardised_coefficients_equal_those_of_a_scaled_ridge():
     X, y = load_breast_cancer(return_X_y=True)
     knowledge = ms.learn(X, y)
     model = ms.solve(knowledge, 0.01, standardize=True, penalize_intercept=False)
@@ -182,11 +182,11 @@ def test_a_constant_feature_has_no_importance(wine):
     assert standardized_coefficients(ms.solve(knowledge), knowledge).overall[2] == 0
 
 
-def test_wrong_arguments_are_named(wine):
+def test_invalid_arguments_raise_errors(wine):
     X, y = wine
     knowledge, narrow = ms.learn(X, y), ms.learn(X[:, :3], y)
     for keep in (0, 9, 1.5, True, "all"):
-        with pytest.raises(ParameterError, match="keep has to be a number of features from 1 to 8"):
+        with pytest.raises(ParameterError, match="keep must be a number of features from 1 to 8"):
             eliminate(knowledge, keep=keep)
     for steps in (-1, 0.5, False):
         with pytest.raises(ParameterError, match="max_steps"):
@@ -206,7 +206,7 @@ def test_wrong_arguments_are_named(wine):
             eliminate(knowledge, held_out=wrong)
     with pytest.raises(SignatureError, match="knowledge of 3 features"):
         eliminate(knowledge, held_out=[(knowledge, narrow)])
-    with pytest.raises(KnowledgeError, match="Pair 0 of held_out has no class in both"):
+    with pytest.raises(KnowledgeError, match="Pair 0 of held_out has no class that is in both"):
         eliminate(knowledge, held_out=[(knowledge.only([0]), knowledge.only([1]))])
     with pytest.raises(SignatureError, match="knowledge of 3 features"):
         standardized_coefficients(ms.solve(knowledge), narrow)

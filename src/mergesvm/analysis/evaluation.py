@@ -56,7 +56,7 @@ def evaluate(
     """
     predictor = getattr(model, "model_", model)
     if not isinstance(predictor, Model):
-        raise TypeError(f"model has to be a model or a fitted estimator of mergesvm, not {type(model).__name__}.")
+        raise TypeError(f"model must be a model or a fitted estimator of mergesvm, not {type(model).__name__}.")
     evaluation, empty = Evaluation(predictor.labels), True
     step = max(256, BLOCK_PROBABILITIES // len(evaluation.classes))
     for batch in labelled_batches(X, y, sample_weight, progress):
@@ -253,14 +253,14 @@ def _checked_weights(weights: Any, length: int) -> Numbers:
     found = np.asarray(weights, np.float64).ravel()
     wrong = ~((found >= 0) & np.isfinite(found))
     if wrong.any():
-        raise DataError(f"Weights have to be finite and not negative, not {found[wrong][0]}.")
+        raise DataError(f"Weights must be finite and not negative, not {found[wrong][0]}.")
     return found
 
 
 def _checked_probabilities(probabilities: Numbers) -> Numbers:
     wrong = ~((np.abs(probabilities - 0.5) <= 0.5 + 1e-9).all(axis=1) & (np.abs(probabilities.sum(axis=1) - 1) < 1e-5))
     if wrong.any():
-        raise DataError(f"Probabilities have to be from 0 to 1 and add to 1, not {probabilities[wrong][0].tolist()}.")
+        raise DataError(f"Probabilities must be from 0 to 1 and add to 1, not {probabilities[wrong][0].tolist()}.")
     return np.clip(probabilities, 0, 1)
 
 

@@ -1,4 +1,4 @@
-"""Which features matter, from the sums alone."""
+"""Importance of features from the sums alone: backward elimination and standardised coefficients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.analysis.elimination import Backward, walk_back
+from mergesvm.analysis.elimination import BackwardElimination, run_elimination
 from mergesvm.errors import KnowledgeError, ParameterError
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge, counted
@@ -23,26 +23,26 @@ from mergesvm.models.hyperplanes import Hyperplanes
 
 Numbers = NDArray[np.float64]
 
-ALIKE = 1e-12
-"""Losses that differ by less than this share differ by rounding."""
+LOSS_TOLERANCE = 1e-12
+"""Relative difference of losses that is due to rounding."""
 
 
 @dataclass(frozen=True)
 class Elimination:
-    """What it costs to do without features, the least important first; step 0 is with all of them.
+    """Backward elimination of features, the least important first; step 0 has all of them.
 
     Attributes
     ----------
     names : tuple of str
-        Of all features.
+        Names of all features.
     order : array of int, shape (steps,)
-        Their positions, in the order in which they left.
+        Indices of the features, in the order of their removal.
     objective : array of shape (steps + 1,)
         1/2 (|w|^2 + b^2) + C/2 sum_i omega_i (1 - y_i (w.x_i + b))^2, summed over the binary problems.
     loss : array of shape (steps + 1,)
-        The mean of (1 - y (w.x + b))^2 over the rows that were learned from, and over the binary problems.
+        Mean of (1 - y (w.x + b))^2 over the training rows, and over the binary problems.
     held_out_loss : array of shape (steps + 1,), or None
-        The same on rows that were held out, the mean over all pairs of training and held-out rows.
+        The same on held-out rows, averaged over all pairs of training and held-out rows.
     """
 
     names: tuple[str, ...]
@@ -53,21 +53,21 @@ class Elimination:
 
     @property
     def best(self) -> int | None:
-        """With how many features the held-out loss is lowest; the fewest, where only rounding tells them apart."""
+        """Number of features with the lowest held-out loss; the smallest number, if losses are equal to rounding."""
         if self.held_out_loss is None:
             return None
         lowest = self.held_out_loss.min()
-        return len(self.names) - int(np.flatnonzero(self.held_out_loss <= lowest * (1 + ALIKE))[-1])
+        return len(self.names) - int(np.flatnonzero(self.held_out_loss <= lowest * (1 + LOSS_TOLERANCE))[-1])
 
     def features(self, n: int) -> NDArray[np.intp]:
-        """The positions of the n features that stayed longest, rising; ``knowledge.select`` takes them."""
+        """Indices of the n features that are removed last, in increasing order, for ``knowledge.select``."""
         width = len(self.names)
         if not width - len(self.order) <= n <= width:
-            raise ParameterError(f"Between {width - len(self.order)} and {width} features can be kept here, not {n}.")
+            raise ParameterError(f"n must be a number of features from {width - len(self.order)} to {width}, not {n}.")
         return np.setdiff1d(np.arange(width), self.order[: width - n])
 
     def table(self) -> list[dict[str, Any]]:
-        """One row a step: how many features are left, the name of the one that has just left, and the numbers."""
+        """One row per step: the number of features left, the name of the feature removed, objective and losses."""
         rows: list[dict[str, Any]] = []
         for step, (objective, loss) in enumerate(zip(self.objective.tolist(), self.loss.tolist(), strict=True)):
             removed = self.names[self.order[step - 1]] if step else None
@@ -92,25 +92,24 @@ def eliminate(
     held_out: Sequence[tuple[Knowledge, Knowledge]] | Folds | None = None,
     max_steps: int | None = None,
 ) -> Elimination:
-    """Remove features one by one, always the one without which the objective rises least; no data are needed.
+    """Backward elimination: remove one feature at a time, the one that raises the objective least, without data.
 
-    After each step everything is as if the remaining features had been solved by themselves, at the price of a few
-    solutions for all steps together. Without ``standardize`` the objective, and so the order, depends on the units of
-    the features, because the penalty does.
+    Each step gives what solving with the remaining features alone would give; all steps together cost a few solutions.
+    Without ``standardize`` the penalty, and so the order, depends on the units of the features.
 
     Parameters
     ----------
     knowledge : Knowledge or Folds
-        Folds are held out in turn.
+        Folds are also held out in turn.
     C, class_weight, multiclass, standardize, penalize_intercept
         As in :func:`~mergesvm.methods.proximal.solve.solve`.
     keep : int
-        Stop when so many features are left.
+        Number of features at which to stop.
     held_out : sequence of (training, held-out) pairs of Knowledge, or Folds, optional
-        The order is found on ``knowledge`` and applied to each training part, whose loss is then computed on the rows
-        held out. If the order has seen those rows, as with folds, the loss is a little too low where it chose.
+        The order is found on ``knowledge`` and applied to each training part, whose loss is computed on the held-out
+        rows. If ``knowledge`` includes those rows, as with folds, the loss is slightly too low.
     max_steps : int, optional
-        Stop after so many steps.
+        Maximum number of features to remove.
 
     Examples
     --------
@@ -128,34 +127,36 @@ def eliminate(
     folds = knowledge if isinstance(knowledge, Folds) and held_out is None else held_out
     knowledge = solvable(knowledge)
     pairs = _pairs(knowledge, folds)
-    terms = SolveOptions(C, class_weight, multiclass, standardize, penalize_intercept).check()
+    options = SolveOptions(C, class_weight, multiclass, standardize, penalize_intercept).check()
     steps = _steps(knowledge.width, keep, max_steps)
     with small_blas(knowledge.width):
-        order, objective, loss = _judged(terms, knowledge, knowledge, steps)
-        losses = [_judged(terms, train, test, steps, order.tolist())[2] for train, test in pairs]
+        order, objective, loss = _eliminate(options, knowledge, knowledge, steps)
+        losses = [_eliminate(options, train, test, steps, order.tolist())[2] for train, test in pairs]
     return Elimination(
         feature_names(knowledge.signature), order, objective, loss, np.mean(losses, axis=0) if losses else None
     )
 
 
 def _pairs(knowledge: Knowledge, held_out: Any) -> list[tuple[Knowledge, Knowledge]]:
-    """Training and held-out knowledge, each with rows, and on the same terms as the whole."""
+    """Pairs of training and held-out knowledge, checked to match the whole."""
     if held_out is None:
         return []
     if isinstance(held_out, Folds):
         every = [(held_out.train(fold), part) for fold, part in enumerate(held_out)]
-        # A fold may be empty, and then has nothing to say.
+        # Leaves out empty folds.
         held_out = [(train, test) for train, test in every if set(train.labels) & set(test.labels)]
     pairs = list(held_out) if isinstance(held_out, Iterable) else [held_out]
     if not pairs:
-        raise ParameterError("held_out is empty: give pairs of training and held-out knowledge, or leave it out.")
+        raise ParameterError("held_out is empty. Give pairs of training and held-out knowledge, or leave it out.")
     for number, pair in enumerate(pairs):
         if not isinstance(pair, (tuple, list)) or [isinstance(each, Knowledge) for each in pair] != [True, True]:
             raise ParameterError(
-                f"held_out has to be pairs of training and held-out knowledge, unlike its item {number}: {pair!r}."
+                f"held_out must be pairs of training and held-out knowledge, but item {number} is {pair!r}."
             )
         if not set(pair[0].labels) & set(pair[1].labels):
-            raise KnowledgeError(f"Pair {number} of held_out has no class in both its training and its held-out rows.")
+            raise KnowledgeError(
+                f"Pair {number} of held_out has no class that is in both its training and its held-out rows."
+            )
         for each in pair:
             knowledge.signature.joined(each.signature, "validate", "beside")
     return [(train, test) for train, test in pairs]
@@ -163,45 +164,46 @@ def _pairs(knowledge: Knowledge, held_out: Any) -> list[tuple[Knowledge, Knowled
 
 def _steps(width: int, keep: Any, max_steps: Any) -> int:
     if not isinstance(keep, (int, np.integer)) or isinstance(keep, bool) or not 1 <= keep <= width:
-        raise ParameterError(f"keep has to be a number of features from 1 to {width}, not {keep!r}.")
+        raise ParameterError(f"keep must be a number of features from 1 to {width}, not {keep!r}.")
     if max_steps is None:
         return width - int(keep)
     if not isinstance(max_steps, (int, np.integer)) or isinstance(max_steps, bool) or max_steps < 0:
-        raise ParameterError(f"max_steps has to be None or a number that is not negative, not {max_steps!r}.")
+        raise ParameterError(f"max_steps must be None or a non-negative integer, not {max_steps!r}.")
     return min(width - int(keep), int(max_steps))
 
 
-def _judged(
-    terms: SolveOptions, train: Knowledge, test: Knowledge, steps: int, order: list[int] | None = None
+def _eliminate(
+    options: SolveOptions, train: Knowledge, test: Knowledge, steps: int, order: list[int] | None = None
 ) -> tuple[NDArray[np.intp], Numbers, Numbers]:
-    """The order, the objective, and the mean over the problems of the mean squared loss on other rows, step by step."""
+    """Order, objective, and mean over the problems of the mean squared loss on ``test``, after each step."""
     check_sound(train)
-    problems = terms.problems(train)
+    problems = options.problems(train)
     known = [label for label in test.labels if label in train.labels]
-    # Rows of classes that the training part has not met say nothing about its features.
+    # Classes that are not in the training part have no hyperplanes.
     test = test.only(known) if len(known) < len(test.labels) else test
     signs = problems.signs[:, [train.labels.index(label) for label in known]]
-    planes = Backward(
-        train, problems, terms.C, standardize=terms.standardize, penalize_intercept=terms.penalize_intercept
+    elimination = BackwardElimination(
+        train, problems, options.C, standardize=options.standardize, penalize_intercept=options.penalize_intercept
     )
-    trail = walk_back(planes, test, signs, steps, order)
+    steps_taken = run_elimination(elimination, test, signs, steps, order)
     counts = np.abs(signs) @ test.counts
-    met = counts > 0
-    return trail.order, trail.objectives, (trail.losses[:, met] / counts[met]).mean(axis=1)
+    present = counts > 0
+    losses = (steps_taken.losses[:, present] / counts[present]).mean(axis=1)
+    return steps_taken.order, steps_taken.objectives, losses
 
 
 @dataclass(frozen=True)
 class Importance:
-    """Coefficients in units in which features can be compared.
+    """Standardised coefficients, which are comparable between features.
 
     Attributes
     ----------
     names : tuple of str
-        Of the features.
+        Names of the features.
     coefs : array of shape (problems, features)
-        By how much each score changes when a feature changes by its standard deviation.
+        Change of each score when a feature changes by its standard deviation.
     overall : array of shape (features,)
-        The root of their mean square over the problems.
+        Root mean square of the coefficients over the problems.
     """
 
     names: tuple[str, ...]
@@ -209,13 +211,13 @@ class Importance:
     overall: Numbers
 
     def table(self) -> list[dict[str, Any]]:
-        """One row a feature, the most important first."""
+        """One row per feature, the most important first."""
         order = np.argsort(-self.overall, kind="stable").tolist()
         return [{"feature": self.names[at], "importance": float(self.overall[at])} for at in order]
 
 
 def standardized_coefficients(model: Hyperplanes, knowledge: Knowledge | Folds) -> Importance:
-    """The coefficients of a model, w_j times the standard deviation of feature j over all rows of knowledge.
+    """Standardised coefficients of a model: w_j times the standard deviation of feature j over all rows of knowledge.
 
     >>> import mergesvm as ms
     >>> from mergesvm.analysis.importance import standardized_coefficients
@@ -224,7 +226,7 @@ def standardized_coefficients(model: Hyperplanes, knowledge: Knowledge | Folds) 
     array([[-0.67,  0.08]])
     """
     if not isinstance(model, Hyperplanes):
-        raise TypeError(f"Only models with coefficients have any to be standardised, not {type(model).__name__}.")
+        raise TypeError(f"model must be a linear model with coefficients, not {type(model).__name__}.")
     knowledge = solvable(knowledge)
     model.signature.joined(knowledge.signature, "compare", "with")
     count = knowledge.counts.sum()
@@ -236,7 +238,7 @@ def standardized_coefficients(model: Hyperplanes, knowledge: Knowledge | Folds) 
 
 
 def feature_names(signature: Signature) -> tuple[str, ...]:
-    """Names of features: those of the columns; or their numbers, where columns have no names, or a map mixes them.
+    """Names of the features: those of the columns, or "column 0" without names, or "feature 0" after a feature map.
 
     >>> from mergesvm.features.maps.identity import Identity
     >>> feature_names(Signature(Identity(), 2)), feature_names(Signature(Identity(), 2, ("x", "y")))

@@ -175,7 +175,7 @@ def _checked_held_out(held_out: Knowledge | None, total: Knowledge) -> Knowledge
     if held_out is None:
         return None
     if not isinstance(held_out, Knowledge):
-        raise TypeError(f"held_out has to be knowledge, not {type(held_out).__name__}.")
+        raise TypeError(f"held_out must be knowledge, not {type(held_out).__name__}.")
     if held_out.per_class and not total.per_class and not total.signature.class_weights:
         held_out = replace(
             held_out,

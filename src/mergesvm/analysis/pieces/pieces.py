@@ -136,11 +136,11 @@ def named_pieces(pieces: Any, min_pieces: int = 2) -> tuple[tuple[str, ...], tup
     other = [piece for piece in each if not isinstance(piece, Knowledge)]
     if other:
         kind = type(other[0]).__name__
-        raise TypeError(f"Pieces have to be knowledge, not {kind}. A fitted estimator has it as knowledge_.")
+        raise TypeError(f"Pieces must be knowledge, not {kind}. A fitted estimator has it as knowledge_.")
     if len(each) < min_pieces or isinstance(pieces, Knowledge):
         given = "a single Knowledge" if isinstance(pieces, Knowledge) else f"{len(each)} of them"
         least = "two pieces" if min_pieces == 2 else "one piece"
-        raise ParameterError(f"pieces has to be a list or mapping of at least {least} of knowledge, not {given}.")
+        raise ParameterError(f"pieces must be a list or mapping of at least {least} of knowledge, not {given}.")
     return names, each
 
 
