@@ -33,9 +33,7 @@ def made(tmp_path_factory):
 
 @pytest.mark.parametrize("method", ["isotonic", "platt"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_model_written_is_the_one_that_python_calibrates_and_the_scores_are_scikit_learns(
-    method, weighted, made, tmp_path
-):
+def test_calibrate_equals_calibrated_in_python_and_scores_equal_scikit_learn(method, weighted, made, tmp_path):
     folder, held = made
     weights = held["w"] if weighted else None
     output = tmp_path / "calibrated.msvm"
@@ -63,7 +61,7 @@ def test_the_model_written_is_the_one_that_python_calibrates_and_the_scores_are_
     assert told["after"]["log_loss"] < told["before"]["log_loss"]
 
 
-def test_it_says_that_the_rows_are_the_same_and_when_they_are_few(made, tmp_path):
+def test_calibrate_warns_that_scores_are_in_sample_and_of_few_rows(made, tmp_path):
     folder, _ = made
     files = [folder / "model.msvm", folder / "few.csv", "--label", "y", "--weight", "w", "--force"]
     said = ok("calibrate", *files, "-o", tmp_path / "m.msvm", cwd=tmp_path)
@@ -75,7 +73,7 @@ def test_it_says_that_the_rows_are_the_same_and_when_they_are_few(made, tmp_path
     assert ok("calibrate", *files, "-q", "-o", tmp_path / "m.msvm", cwd=tmp_path) == ""
 
 
-def test_inspect_says_whether_a_model_is_calibrated(made, tmp_path):
+def test_inspect_shows_the_calibration_of_a_model(made, tmp_path):
     folder, held = made
     ms.load_model(folder / "model.msvm").calibrated(held[["a", "b", "c"]], held["y"]).save(tmp_path / "m.msvm")
     assert "isotonic, on 1,500 rows held out" in ok("inspect", "m.msvm", cwd=tmp_path)
@@ -86,7 +84,7 @@ def test_inspect_says_whether_a_model_is_calibrated(made, tmp_path):
     assert json.loads(ok("inspect", folder / "model.msvm", "--json", cwd=tmp_path))["calibration"] is None
 
 
-def test_what_is_wrong_is_said_and_nothing_is_written(made, tmp_path):
+def test_invalid_input_is_rejected_and_writes_nothing(made, tmp_path):
     folder, held = made
     model, few = folder / "model.msvm", folder / "few.csv"
     held.assign(y="maybe").to_csv(tmp_path / "strange.csv", index=False)

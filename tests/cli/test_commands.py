@@ -82,7 +82,7 @@ def test_the_examples_in_help_run(name, example, made, tmp_path):
     ok(*shlex.split(example)[1:], *{"inspect": ["--json"], "demo": []}.get(name, ["--force"]), cwd=tmp_path)
 
 
-def test_a_merged_and_subtracted_model_is_that_of_the_rows(made, tmp_path):
+def test_subtracting_after_merging_gives_the_model_of_the_remaining_rows(made, tmp_path):
     ok("subtract", made / "all.knowledge", made / "day1.knowledge", "-o", tmp_path / "rest.knowledge")
     ok("solve", tmp_path / "rest.knowledge", "--C", "10", "--multiclass", "ovo", "-o", tmp_path / "model.msvm")
     day2 = pd.read_parquet(made / "day2.parquet")
@@ -91,7 +91,7 @@ def test_a_merged_and_subtracted_model_is_that_of_the_rows(made, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather", "csv"])
-def test_predictions_are_those_of_the_model_in_the_order_of_the_rows(suffix, made, tmp_path):
+def test_predict_writes_predictions_in_row_order(suffix, made, tmp_path):
     output = tmp_path / f"out.{suffix}"
     ok("predict", made / "model.msvm", made / "new.csv", "-o", output, "--keep", "id", "--proba", "--batch-rows", "7")
     found = {"parquet": pd.read_parquet, "feather": pd.read_feather, "csv": pd.read_csv}[suffix](output)
@@ -102,13 +102,13 @@ def test_predictions_are_those_of_the_model_in_the_order_of_the_rows(suffix, mad
     np.testing.assert_allclose(shares, model.predict_proba(new[["a", "b", "c"]]), rtol=1e-9)
 
 
-def test_predictions_go_to_the_screen_without_an_output(made):
+def test_predict_without_output_prints_csv(made):
     lines = ok("predict", made / "model.msvm", made / "new.csv").splitlines()
     assert lines[0] == '"prediction"'
     assert len(lines) == 51
 
 
-def test_rows_with_missing_values_keep_their_place_but_have_no_prediction(made, tmp_path):
+def test_dropped_rows_have_an_empty_prediction(made, tmp_path):
     (tmp_path / "holes.csv").write_text("a,b,c\n1,2,3\n,2,3\n3,2,1\n")
     assert "contains NaN: row 1" in run("predict", made / "model.msvm", tmp_path / "holes.csv").stderr
     ok("predict", made / "model.msvm", tmp_path / "holes.csv", "--missing", "drop", "-o", tmp_path / "out.parquet")
@@ -116,7 +116,7 @@ def test_rows_with_missing_values_keep_their_place_but_have_no_prediction(made, 
     assert found.isna().tolist() == [False, True, False]
 
 
-def test_evaluation_is_that_of_scikit_learn(made, tmp_path):
+def test_evaluate_equals_scikit_learn(made, tmp_path):
     from sklearn.metrics import accuracy_score, balanced_accuracy_score, classification_report
 
     report = tmp_path / "report.html"
@@ -138,14 +138,14 @@ def test_evaluation_is_that_of_scikit_learn(made, tmp_path):
     assert "http" not in page
 
 
-def test_labels_of_another_kind_are_not_evaluated(made, tmp_path):
+def test_evaluate_rejects_labels_of_another_type(made, tmp_path):
     (tmp_path / "x.csv").write_text("a,b,c,y\n1,2,3,4\n")
     done = run("evaluate", made / "model.msvm", tmp_path / "x.csv", "--label", "y")
     assert done.returncode == 2
     assert "has whole number labels such as 4, but the model was learned from text labels" in done.stderr
 
 
-def test_inspect_shows_people_and_machines_what_is_inside(made):
+def test_inspect_prints_text_or_json(made):
     shown = ok("inspect", made / "all.knowledge")
     for part in ("700 rows in 3 classes", "a, b, c", "day1.parquet", "day2.parquet", "middle"):
         assert part in shown
@@ -155,7 +155,7 @@ def test_inspect_shows_people_and_machines_what_is_inside(made):
     assert answer["terms"]["C"] == 1.0
 
 
-def test_what_is_printed_for_machines_is_one_object(made, tmp_path):
+def test_json_output_is_one_object_and_quiet_prints_nothing(made, tmp_path):
     output = tmp_path / "x.knowledge"
     answer = json.loads(ok("learn", made / "day1.parquet", "--label", "y", "-o", output, "--json"))
     assert answer["rows"] == 400
@@ -199,7 +199,7 @@ def test_outputs_are_not_overwritten_without_force(made, tmp_path):
         (["inspect", "day1.parquet"], "is not a mergesvm file"),
     ],
 )
-def test_bad_input_is_one_clear_sentence_and_exit_code_2(arguments, what, made):
+def test_invalid_input_is_an_error_with_exit_code_2(arguments, what, made):
     before = sorted(path.name for path in made.iterdir())
     done = run(*arguments, cwd=made)
     assert done.returncode == 2, done.stdout + done.stderr
@@ -208,7 +208,7 @@ def test_bad_input_is_one_clear_sentence_and_exit_code_2(arguments, what, made):
     assert sorted(path.name for path in made.iterdir()) == before
 
 
-def test_debug_shows_where_an_error_comes_from(made):
+def test_debug_prints_a_traceback(made):
     done = run("inspect", made / "day1.parquet", "--debug")
     assert done.returncode == 2
     assert "Traceback" in done.stderr
@@ -222,7 +222,7 @@ def test_class_weights_and_onnx_on_the_command_line(made, tmp_path):
     assert (tmp_path / "m.onnx").stat().st_size > 100
 
 
-def test_pieces_of_categories_are_learned_alike(tmp_path):
+def test_like_uses_the_categories_of_another_piece(tmp_path):
     (tmp_path / "1.csv").write_text("size,colour,y\n1,red,a\n2,blue,b\n")
     (tmp_path / "2.csv").write_text("size,colour,y\n1,blue,a\n2,blue,b\n")
     ok("learn", "1.csv", "--label", "y", "--category", "auto", "-o", "1.knowledge", cwd=tmp_path)
@@ -253,7 +253,7 @@ def test_progress_is_shown_on_a_terminal_only(made, tmp_path):
     assert done.stderr == b""
 
 
-def test_output_that_nobody_reads_is_no_disaster(made):
+def test_a_closed_pipe_is_not_an_error(made):
     command = f"{shlex.quote(sys.executable)} -c '{SCRIPT}' predict model.msvm new.csv | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=made)
     assert "Traceback" not in done.stderr

@@ -93,7 +93,7 @@ def by_fold(numbers, score):
     return np.array([score(numbers == fold) for fold in np.unique(numbers)])
 
 
-def test_learning_keeps_the_knowledge_of_each_fold_and_groups_stay_together(made, tmp_path):
+def test_learn_with_folds_keeps_groups_together(made, tmp_path):
     folder, rows = made
     output = tmp_path / "all.knowledge"
     options = ["--label", "y", "--folds", "4", "--groups", "who", "--batch-rows", "70", "-o", output]
@@ -138,7 +138,7 @@ def test_files_of_folds_merge_and_subtract_fold_by_fold(made, tmp_path):
     ]
 
 
-def test_a_file_of_folds_gives_its_features_to_others(made, tmp_path):
+def test_like_and_features_accept_files_of_folds(made, tmp_path):
     folder, _ = made
     options = ["--label", "y", "--folds", "4", "-o", tmp_path / "mapped.knowledge", "--features", "hidden:8", "--quiet"]
     ok("learn", "day1.parquet", *options, "--columns", "a,b,c", cwd=folder)
@@ -150,7 +150,7 @@ def test_a_file_of_folds_gives_its_features_to_others(made, tmp_path):
         assert ms.Knowledge.load(tmp_path / name).features == expected
 
 
-def test_a_file_of_folds_is_shown_and_solved_as_the_knowledge_of_all_rows(made, tmp_path):
+def test_files_of_folds_are_inspected_and_solved_as_all_rows(made, tmp_path):
     folder, rows = made
     sizes = np.bincount(fold_numbers(rows), minlength=4)
     shown = ok("inspect", "all.knowledge", cwd=folder)
@@ -167,7 +167,7 @@ def test_a_file_of_folds_is_shown_and_solved_as_the_knowledge_of_all_rows(made, 
     ok("stream", "day1.parquet", "--label", "y", "--from", "all.knowledge", "--quiet", cwd=folder)
 
 
-def test_terms_are_chosen_by_the_loss_that_refitting_without_each_fold_gives(made, tmp_path):
+def test_auto_minimises_the_loss_of_refits_without_each_fold(made, tmp_path):
     folder, rows = made
     numbers, output = fold_numbers(rows), tmp_path / "model.msvm"
     options = ["--C", "auto", "--Cs", ",".join(map(str, CS)), "-o", output]
@@ -186,7 +186,7 @@ def test_terms_are_chosen_by_the_loss_that_refitting_without_each_fold_gives(mad
     assert model.domain.options["C"] == best["C"]
 
 
-def test_class_weights_are_chosen_by_the_balanced_loss(made, tmp_path):
+def test_auto_class_weights_minimise_the_balanced_loss(made, tmp_path):
     folder, rows = made
     numbers, y = fold_numbers(rows), rows["y"].to_numpy()
     options = ["--C", "1", "--class-weight", "auto", "-o", tmp_path / "model.msvm"]
@@ -204,9 +204,7 @@ def test_class_weights_are_chosen_by_the_balanced_loss(made, tmp_path):
 @pytest.mark.parametrize(
     ("scoring", "score"), [("accuracy", accuracy_score), ("balanced_accuracy", balanced_accuracy_score)]
 )
-def test_a_second_pass_measures_what_refitting_gives_and_without_it_an_estimate_is_called_one(
-    scoring, score, made, tmp_path
-):
+def test_scores_are_measured_with_data_and_estimated_without(scoring, score, made, tmp_path):
     folder, rows = made
     numbers, y = fold_numbers(rows), rows["y"].to_numpy()
     options = ["--C", "auto", "--Cs", ",".join(map(str, CS)), "--scoring", scoring, "-o", tmp_path / "model.msvm"]
@@ -223,7 +221,7 @@ def test_a_second_pass_measures_what_refitting_gives_and_without_it_an_estimate_
     np.testing.assert_allclose([row["score"] for row in guessed["candidates"]], known.mean(), rtol=1e-12)
 
 
-def test_pieces_without_folds_are_held_out_one_by_one(made, tmp_path):
+def test_several_pieces_are_held_out_in_turn(made, tmp_path):
     folder, rows = made
     days = np.repeat([0, 1, 2], [150, 200, 250])
     options = ["--C", "auto", "--Cs", "0.01,0.001", "-o", tmp_path / "model.msvm"]
@@ -236,7 +234,7 @@ def test_pieces_without_folds_are_held_out_one_by_one(made, tmp_path):
     np.testing.assert_allclose(ms.load_model(tmp_path / "model.msvm").coef_, expected.coef_, rtol=1e-9)
 
 
-def test_schemes_are_compared_by_accuracy_and_people_are_told_and_shown(made, tmp_path):
+def test_auto_multiclass_is_chosen_by_accuracy_printed_and_plotted(made, tmp_path):
     folder, _ = made
     terms = ["--C", "auto", "--class-weight", "auto", "--multiclass", "auto", "--Cs", "0.001,0.01,1"]
     picture = tmp_path / "path.png"
@@ -262,7 +260,7 @@ def test_schemes_are_compared_by_accuracy_and_people_are_told_and_shown(made, tm
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_choice_at_the_edge_is_warned_of(made, tmp_path):
+def test_a_c_chosen_at_the_edge_of_the_grid_is_a_warning(made, tmp_path):
     folder, _ = made
     options = ["--C", "auto", "--force", "-o", tmp_path / "m.msvm"]
     low = ok("solve", "all.knowledge", *options, "--Cs", "1e-5,1e-4", cwd=folder)
@@ -272,7 +270,7 @@ def test_a_choice_at_the_edge_is_warned_of(made, tmp_path):
     assert "Warning" not in plain
 
 
-def test_two_classes_need_no_choice_of_a_scheme(made, tmp_path):
+def test_two_classes_have_one_multiclass_scheme(made, tmp_path):
     _, rows = made
     two = rows[rows["y"] != "middle"]
     ms.learn(two[COLUMNS], two["y"], folds=3).save(tmp_path / "two.knowledge")
@@ -337,7 +335,7 @@ def test_two_classes_need_no_choice_of_a_scheme(made, tmp_path):
         (["predict", "all.knowledge", "day1.parquet"], "mergesvm solve"),
     ],
 )
-def test_bad_input_is_one_clear_sentence_and_writes_nothing(arguments, what, made, tmp_path):
+def test_invalid_input_is_one_error_and_writes_nothing(arguments, what, made, tmp_path):
     folder, rows = made
     for file in folder.iterdir():
         (tmp_path / file.name).symlink_to(file)
@@ -352,7 +350,7 @@ def test_bad_input_is_one_clear_sentence_and_writes_nothing(arguments, what, mad
     assert not output.exists()
 
 
-def test_warnings_are_told_as_such_and_not_at_all_if_quiet(tmp_path):
+def test_warnings_have_no_source_location_and_quiet_hides_them(tmp_path):
     rows = pd.DataFrame({"a": np.arange(40.0), "y": ["common"] * 39 + ["rare"]})
     rows.to_csv(tmp_path / "rows.csv", index=False)
     command = [sys.executable, "-c", "from mergesvm.cli.main import main; main()"]

@@ -41,7 +41,7 @@ def made(tmp_path_factory):
     return folder, test, machine, peer
 
 
-def test_inspect_says_what_is_in_a_kernel_model(made):
+def test_inspect_prints_a_kernel_model(made):
     folder, _, machine, _ = made
     shown = ok("inspect", "model.msvm", cwd=folder)
     lines = [[cell.strip() for cell in line.strip("│┃ ").replace("┃", "│").split("│")] for line in shown.splitlines()]
@@ -56,7 +56,7 @@ def test_inspect_says_what_is_in_a_kernel_model(made):
         assert told[label][-1] == str(count)
 
 
-def test_inspect_tells_machines_the_same(made):
+def test_inspect_prints_a_kernel_model_as_json(made):
     folder, _, machine, _ = made
     told = json.loads(ok("inspect", "model.msvm", "--json", cwd=folder))
     assert told["kernel"] == {"kind": "rbf", "gamma": 0.25, "degree": 3, "coef0": 0.0}
@@ -66,7 +66,7 @@ def test_inspect_tells_machines_the_same(made):
     assert (told["sparse"], told["dtype"], told["precision"], told["ties"]) == (False, "float64", "float64", "recount")
 
 
-def test_predictions_are_those_of_the_machine_and_of_its_peer(made, tmp_path):
+def test_predictions_equal_the_estimator_and_svc(made, tmp_path):
     folder, test, machine, peer = made
     output = tmp_path / "predictions.parquet"
     arguments = ("--keep", "id", "--proba", "-o", output, "--quiet")
@@ -79,7 +79,7 @@ def test_predictions_are_those_of_the_machine_and_of_its_peer(made, tmp_path):
     np.testing.assert_array_equal(probabilities, machine.predict_proba(test[NAMES]))
 
 
-def test_an_evaluation_and_its_report_are_those_of_the_machine(made, tmp_path):
+def test_evaluate_and_its_report_equal_the_estimator(made, tmp_path):
     folder, test, machine, _ = made
     report = tmp_path / "report.html"
     arguments = ("--label", "y", "--report", report, "--json")
@@ -95,7 +95,7 @@ def test_an_evaluation_and_its_report_are_those_of_the_machine(made, tmp_path):
     assert "one-vs-one" in page
 
 
-def test_sparse_rows_of_a_file_are_predicted_by_a_model_of_sparse_rows(tmp_path):
+def test_libsvm_files_are_predicted_by_a_sparse_kernel_model(tmp_path):
     X = sparse.random_array((80, 50), density=0.1, rng=np.random.default_rng(5), format="csr")
     y = np.where(X.sum(axis=1) + X[:, [0]].toarray().ravel() > 2.5, 1, 0)
     machine = ms.ParallelKernelSVC("poly", 1.0, C=2.0, beta=0.5, degree=2, coef0=1.0, n_jobs=1).fit(X, y)
@@ -109,6 +109,6 @@ def test_sparse_rows_of_a_file_are_predicted_by_a_model_of_sparse_rows(tmp_path)
     assert "0.5" in next(line for line in shown.splitlines() if "beta" in line)
 
 
-def test_a_kernel_model_is_no_knowledge(made):
+def test_solve_rejects_a_kernel_model(made):
     said = error("solve", "model.msvm", "-o", "again.msvm", cwd=made[0])
     assert "holds a model, not knowledge" in " ".join(said.split())

@@ -49,7 +49,7 @@ def days(tmp_path):
         pytest.param(None, ["--engine", "spark", "--workers", "2"], id="spark", marks=pytest.mark.xdist_group("spark")),
     ],
 )
-def test_learn_gives_the_same_file_of_folds_on_every_engine(ranks, options, days, request):
+def test_learn_gives_the_same_folds_on_every_engine(ranks, options, days, request):
     if "spark" in options:
         request.getfixturevalue("java")
     folder, expected = days
@@ -66,7 +66,7 @@ def test_learn_gives_the_same_file_of_folds_on_every_engine(ranks, options, days
 
 
 @pytest.mark.xdist_group("mpi")
-def test_ranks_may_have_files_of_their_own_and_a_map_that_is_frozen_by_one_of_them(days):
+def test_ranks_with_local_files_share_a_map_frozen_by_the_root(days):
     folder, _ = days
     own = [folder / f"day{day}.parquet" for day in range(3)]
     options = ["--label", "y", "--engine", "mpi", "--local", "--json", "--features", "fourier:16", "-o", folder / "k"]
@@ -97,7 +97,7 @@ def assert_same_in_float32(found, expected):
         (["--label", "y", "--features", "wrong:4"], "wrong"),
     ],
 )
-def test_only_one_of_many_ranks_complains(options, said, days):
+def test_only_the_root_rank_prints_errors(options, said, days):
     folder, _ = days
     done = run("learn", folder / "day0.parquet", "--engine", "mpi", "-o", folder / "out", *options, ranks=4)
     assert done.returncode == 2
@@ -163,7 +163,7 @@ def _seconds(pid: int) -> float:
         (["--local"], "local is for mpi"),
     ],
 )
-def test_an_engine_that_cannot_be_had_is_said(options, said, days):
+def test_unavailable_engines_are_rejected(options, said, days):
     folder, _ = days
     done = run("learn", folder / "day0.parquet", "--label", "y", "-o", folder / "out", *options)
     assert done.returncode == 2, done.stderr

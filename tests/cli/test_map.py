@@ -24,7 +24,7 @@ def days(tmp_path):
     return tmp_path
 
 
-def test_nodes_that_share_a_plan_give_the_model_of_all_rows(days):
+def test_nodes_with_one_map_give_the_model_of_all_rows(days):
     said = ok("map", "day1.csv", "--label", "y", "--category", "auto", "--features", "fourier:80,precision=float64",
               "-o", "plan.features", cwd=days)  # fmt: skip
     assert "6 columns become 80 features" in said
@@ -44,7 +44,7 @@ def test_nodes_that_share_a_plan_give_the_model_of_all_rows(days):
     assert (predicted == pd.read_csv(days / "day2.csv")["y"]).mean() > 0.9
 
 
-def test_a_map_by_name_is_frozen_here_and_it_is_said(days):
+def test_learn_freezes_a_map_given_by_name_and_says_so(days):
     options = ("--label", "y", "--columns", "a,b")
     said = ok("learn", "day1.csv", *options, "--features", "fourier:50,detail=0.5", "-o", "1.knowledge", cwd=days)
     assert "was frozen on the first rows of these files" in said
@@ -59,7 +59,7 @@ def test_a_map_by_name_is_frozen_here_and_it_is_said(days):
     assert not (days / "no.knowledge").exists()
 
 
-def test_inspect_shows_a_plan(days):
+def test_inspect_shows_a_feature_map(days):
     ok("map", "day1.csv", "--label", "y", "--columns", "a,b", "--features", "hidden:30", "--seed", "4",
        "-o", "p.features", cwd=days)  # fmt: skip
     said = ok("inspect", "p.features", cwd=days)
@@ -85,7 +85,7 @@ def test_inspect_shows_a_plan(days):
         ("merge ab.features -o k", "a feature map"),
     ],
 )
-def test_what_cannot_be_is_said(days, line, what):
+def test_invalid_maps_are_rejected(days, line, what):
     ok("learn", "day1.csv", "--label", "y", "--columns", "a,b", "-o", "linear.knowledge", cwd=days)
     ok("map", "day1.csv", "--label", "y", "--columns", "a,b", "--features", "fourier:9", "-o", "ab.features", cwd=days)
     done = run(*line.split(), cwd=days)
@@ -93,7 +93,7 @@ def test_what_cannot_be_is_said(days, line, what):
     assert what in done.stderr
 
 
-def test_a_model_with_a_map_is_evaluated_exported_and_its_rows_taken_back(days):
+def test_a_model_with_a_map_can_be_subtracted_exported_and_evaluated(days):
     options = ("--label", "y", "--columns", "a,b,c", "--features", "hidden:40,precision=float64")
     ok("map", "day1.csv", *options, "-o", "plan.features", cwd=days)
     for day in (1, 2):

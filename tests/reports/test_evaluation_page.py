@@ -4,19 +4,11 @@ import re
 
 import numpy as np
 import pytest
-from markupsafe import Markup
 from scipy.special import softmax
 
 from mergesvm.analysis.evaluation import Evaluation
-from mergesvm.reports.charts.bar_chart import bar_chart
-from mergesvm.reports.charts.column_chart import column_chart
-from mergesvm.reports.charts.heat_map import heat_map
-from mergesvm.reports.charts.line_chart import line_chart
-from mergesvm.reports.charts.series import Series
-from mergesvm.reports.charts.svg import element
 from mergesvm.reports.evaluation_page import evaluation_page
-from mergesvm.reports.formatting import number, plain
-from mergesvm.reports.layout import table
+from mergesvm.reports.formatting import plain
 from reports.pages import HOSTILE, Page, assert_self_contained
 
 
@@ -53,7 +45,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("evaluation", CASES.values(), ids=CASES)
-def test_the_page_is_sound_and_needs_nothing_else(evaluation):
+def test_the_page_is_valid_and_self_contained(evaluation):
     text = evaluation_page(evaluation, "A title", {"model": "m.msvm", "data": "t.parquet"})
     assert text.startswith("<!doctype html>")
     page = assert_self_contained(text)
@@ -66,14 +58,14 @@ def test_the_page_is_sound_and_needs_nothing_else(evaluation):
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "hostile" not in name])
-def test_the_page_has_no_addresses_and_no_scripts(name):
+def test_the_page_has_no_urls_and_no_scripts(name):
     text = evaluation_page(CASES[name], "A title", {})
     for foreign in ("http://", "https://", "<script", "javascript:"):
         assert foreign not in text
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_titles_facts_and_names_stay_text(name):
+def test_hostile_titles_facts_and_names_are_escaped(name):
     text = evaluation_page(CASES["hostile names"], name, {name: name, "model": name})
     page = Page(text)
     assert "script" not in page.tags
@@ -84,7 +76,7 @@ def test_hostile_titles_facts_and_names_stay_text(name):
     assert not re.search("[\x00-\x08\u202e\ud800]", text)
 
 
-def test_the_numbers_on_the_page_are_those_of_the_evaluation():
+def test_the_page_shows_the_numbers_of_the_evaluation():
     evaluation = CASES["ten classes"]
     text = evaluation_page(evaluation, "Ten", {"C": "0.25"})
     page = Page(text)
@@ -111,26 +103,26 @@ def test_the_numbers_on_the_page_are_those_of_the_evaluation():
     assert f"worst, {worst}: AUC {areas[worst]:.3f}" in page.texts
 
 
-def test_of_two_classes_the_curves_are_those_of_the_last():
+def test_curves_of_two_classes_are_those_of_the_last():
     page = Page(evaluation_page(CASES["two classes"], "Two", {}))
     assert f"True: AUC {CASES['two classes'].auc(1):.3f}" in page.texts
     assert not [text for text in page.texts if "best" in text or text.startswith("False: AUC")]
 
 
-def test_numbers_that_are_not_there_are_dashes():
+def test_undefined_numbers_are_dashes():
     page = Page(evaluation_page(CASES["nothing"], "Nothing", {}))
     assert page.texts.count("-") >= 7
     assert "nan" not in " ".join(page.texts)
 
 
-def test_unknown_classes_are_said():
+def test_unknown_classes_are_marked():
     text = evaluation_page(CASES["unknown classes"], "Unknown", {})
     assert "Orange names are unknown to the model." in text
     assert "x (unknown to the model)" in text
     assert "20 others" in evaluation_page(CASES["many unknown classes"], "Unknown", {})
 
 
-def test_of_many_classes_the_most_confused_are_shown():
+def test_with_many_classes_only_the_most_confused_are_shown():
     text = evaluation_page(CASES["sixty classes"], "Sixty", {})
     assert "the 30 most confused of 60" in text
     counts = CASES["sixty classes"].confusion
@@ -145,42 +137,6 @@ def test_pages_of_many_classes_stay_small():
     assert len(evaluation_page(CASES["more classes than rows in the table"], "More", {})) < 400_000
 
 
-def test_text_is_escaped_and_markup_is_not():
-    assert element("p", "<b>", Markup("<i>x</i>"), title='"&') == '<p title="&#34;&amp;">&lt;b&gt;<i>x</i></p>'
-    assert "&lt;td&gt;" in table(["<td>"], [["x"]], caption="c")
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_plain_text_is_one_line_of_no_more_than_the_limit(text):
-    assert len(plain(text, 12)) <= 12
-    assert "\n" not in plain(text)
-    assert plain(plain(text)) == plain(text)
-
-
-def test_a_line_that_is_thinned_out_ends_where_it_ended():
-    x = np.linspace(0, 1, 5_000)
-    chart = line_chart([Series(x**2, "square", x=x)], "x", "y", label="Square")
-    (path,) = re.findall(r'd="M([^"]+)"', chart)
-    points = np.array([point.split() for point in path.split("L")], dtype=float)
-    assert len(points) < 100
-    np.testing.assert_allclose(points[[0, -1], 0], [46, 370])
-    across, up = (points[:, 0] - 46) / 324, (points[0, 1] - points[:, 1]) / np.ptp(points[:, 1])
-    np.testing.assert_allclose(up, across**2, atol=2e-3)
-
-
-def test_charts_of_nothing_are_drawn():
-    assert "nothing to draw" in line_chart([], "x", "y", label="None")
-    assert "nothing to draw" in line_chart([Series([np.nan], "none", x=[0.5])], "x", "y", label="None")
-    Page(column_chart([0.0, 0.0], ["a", "b"], label="None", y_name="rows"))
-    Page(bar_chart(["a"], [Series([0.0], "true")], label="None"))
-    Page(heat_map(np.zeros((2, 2)), ["a", "b"], ["a", "b"], label="None"))
-
-
-@pytest.mark.parametrize(("value", "shown"), [(0, "0"), (12345, "12,345"), (0.12345, "0.123"), (1234.56, "1,234.6")])
-def test_numbers_have_the_digits_that_matter(value, shown):
-    assert number(value) == shown
-
-
 def contrast(one, other):
     light = []
     for colour in (one, other):
@@ -191,7 +147,7 @@ def contrast(one, other):
     return max(light) / min(light)
 
 
-def test_letters_stand_out_in_light_and_dark_and_in_print():
+def test_text_has_contrast_in_light_dark_and_print():
     text = evaluation_page(CASES["two classes"], "Two", {})
     themes = [dict(re.findall(r"--(\w+): #(\w{6}|\w{3});", block)) for block in re.findall(r":root \{([^}]*)\}", text)]
     assert len(themes) == 3

@@ -16,9 +16,6 @@ import mergesvm as ms
 from mergesvm.cli.main import main
 from mergesvm.methods.proximal.path import USUAL_CS
 from mergesvm.reports.answers import MAX_OPERATIONS
-from mergesvm.reports.charts.axis import Axis
-from mergesvm.reports.charts.cell_map import cell_map
-from mergesvm.reports.charts.signed_bar_chart import signed_bar_chart
 from mergesvm.reports.formatting import plain
 from reports.pages import HOSTILE, Page, assert_self_contained
 
@@ -91,7 +88,7 @@ def loss(planes, X, y, labels):
     return float(((1 - signs * scores) ** 2).mean())
 
 
-def test_the_loss_of_pieces_held_out_and_the_c_it_chooses_are_those_of_refits_on_the_rows(report, tmp_path):
+def test_held_out_loss_and_chosen_c_equal_refits_on_the_rows(report, tmp_path):
     folder = tmp_path / "nodes"
     folder.mkdir()
     pieces = iris_pieces(folder)
@@ -117,7 +114,7 @@ def test_the_loss_of_pieces_held_out_and_the_c_it_chooses_are_those_of_refits_on
     assert f"{min(losses):.4f}" in Page(text).texts
 
 
-def test_estimates_of_two_classes_are_the_formulas_of_normal_scores_on_the_rows_held_out(report, tmp_path):
+def test_estimates_of_two_classes_equal_the_formulas_for_normal_scores(report, tmp_path):
     folder = tmp_path / "clinics"
     folder.mkdir()
     pieces = cancer_pieces(folder)
@@ -143,7 +140,7 @@ def test_estimates_of_two_classes_are_the_formulas_of_normal_scores_on_the_rows_
         assert number in shown
 
 
-def test_operating_points_of_one_file_are_those_of_its_normal_scores(report, tmp_path):
+def test_operating_points_equal_the_formulas_for_normal_scores(report, tmp_path):
     folder = tmp_path / "clinic"
     folder.mkdir()
     (piece,) = cancer_pieces(folder, count=1)
@@ -165,7 +162,7 @@ def test_operating_points_of_one_file_are_those_of_its_normal_scores(report, tmp
     assert f"{points['recall 90 %']['threshold']:.4g}" in Page(text).texts
 
 
-def test_influence_drift_and_coefficients_are_those_of_the_rows(report, tmp_path):
+def test_influence_drift_and_coefficients_equal_refits_on_the_rows(report, tmp_path):
     folder = tmp_path / "clinics"
     folder.mkdir()
     pieces = cancer_pieces(folder, count=6)
@@ -194,7 +191,7 @@ def test_influence_drift_and_coefficients_are_those_of_the_rows(report, tmp_path
     assert "<b>" in text
 
 
-def test_folds_of_one_file_are_held_out_and_those_of_several_added_up(report, tmp_path):
+def test_folds_of_several_files_are_added(report, tmp_path):
     data = load_iris()
     whole = ms.learn(data.data, data.target, feature_names=data.feature_names, folds=4)
     whole.save(tmp_path / "whole.knowledge")
@@ -219,7 +216,7 @@ def test_folds_of_one_file_are_held_out_and_those_of_several_added_up(report, tm
     assert "petal width (cm)" in Page(text).texts
 
 
-def test_of_many_pieces_groups_are_held_out_and_the_worst_are_shown(report, tmp_path):
+def test_many_pieces_are_held_out_in_groups_and_the_worst_are_shown(report, tmp_path):
     X, y = load_digits(return_X_y=True)
     names = [f"node{number:02d}" for number in range(55)]
     for number, name in enumerate(names):
@@ -248,7 +245,7 @@ def test_of_many_pieces_groups_are_held_out_and_the_worst_are_shown(report, tmp_
         (["--free-intercept"], {"penalize_intercept": False}),
     ],
 )
-def test_the_terms_are_those_that_validation_chooses(options, terms, report, tmp_path):
+def test_chosen_options_equal_validate(options, terms, report, tmp_path):
     data = load_iris()
     folds = ms.learn(data.data[:130], data.target[:130], folds=3)
     folds.save(tmp_path / "iris.knowledge")
@@ -260,7 +257,7 @@ def test_the_terms_are_those_that_validation_chooses(options, terms, report, tmp
 
 
 @pytest.mark.parametrize("two", [False, True])
-def test_hostile_labels_feature_names_and_file_names_stay_text(two, report, tmp_path):
+def test_hostile_labels_feature_names_and_file_names_are_escaped(two, report, tmp_path):
     generator = np.random.default_rng(0)
     labels = [name.replace("\ud800", "") for name in (HOSTILE[:2] if two else HOSTILE[:8])]
     names = [name.replace("\ud800", "") or "empty" for name in HOSTILE]
@@ -278,7 +275,7 @@ def test_hostile_labels_feature_names_and_file_names_stay_text(two, report, tmp_
         assert plain(label) in page.values("title")
 
 
-def test_pooled_knowledge_shows_what_it_can_and_says_why_not_the_rest(report, tmp_path):
+def test_pooled_knowledge_lists_what_is_missing_and_why(report, tmp_path):
     data = load_iris()
     for number in range(3):
         some = slice(number, None, 3)
@@ -295,7 +292,7 @@ def test_pooled_knowledge_shows_what_it_can_and_says_why_not_the_rest(report, tm
     assert told["estimates"]["accuracy"] == pytest.approx(expected.accuracy, abs=2e-3)
 
 
-def test_one_class_and_one_piece_and_one_feature_are_said(report, tmp_path):
+def test_one_class_one_piece_and_one_feature_are_reasons(report, tmp_path):
     generator = np.random.default_rng(0)
     for number in range(2):
         ms.learn(generator.normal(size=(40, 2)), ["only"] * 40).save(tmp_path / f"{number}.knowledge")
@@ -334,7 +331,7 @@ def test_pieces_that_lack_classes_or_rows_are_reported(report, tmp_path):
     assert told["estimates"]["loss"] is not None
 
 
-def test_what_would_take_too_long_is_left_out_and_said(report, tmp_path, monkeypatch):
+def test_slow_parts_are_left_out_with_a_remark(report, tmp_path, monkeypatch):
     X, y = load_digits(return_X_y=True)
     ms.learn(X[:, 20:40], y, folds=3).save(tmp_path / "digits.knowledge")
     for name in MAX_OPERATIONS:
@@ -351,7 +348,7 @@ def test_what_would_take_too_long_is_left_out_and_said(report, tmp_path, monkeyp
     assert "scored on 1 fold of 3" in text
 
 
-def test_rows_that_two_pieces_share_are_noticed(report, tmp_path, monkeypatch, capsys):
+def test_rows_in_two_pieces_are_a_warning(report, tmp_path, monkeypatch, capsys):
     X, y = load_iris(return_X_y=True)
     pd.DataFrame(X, columns=list("abcd")).assign(y=y).to_csv(tmp_path / "day.csv", index=False)
     source = ms.scan(str(tmp_path / "day.csv"), label="y")
@@ -372,7 +369,7 @@ def test_rows_that_two_pieces_share_are_noticed(report, tmp_path, monkeypatch, c
     assert "C=" in said
 
 
-def test_bad_input_is_said(report, tmp_path):
+def test_invalid_input_is_rejected(report, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "no *.knowledge file in the folder" in report(empty, code=2)
@@ -402,7 +399,7 @@ def test_bad_input_is_said(report, tmp_path):
         assert message in report(tmp_path / "one.knowledge", option, value, code=2)
 
 
-def test_a_page_that_is_there_is_kept_without_force(tmp_path, monkeypatch, capsys):
+def test_existing_pages_are_not_overwritten_without_force(tmp_path, monkeypatch, capsys):
     ms.learn([[0.0], [1.0]], ["a", "b"]).save(tmp_path / "one.knowledge")
     (tmp_path / "page.html").write_text("mine")
     for name, message in (
@@ -418,45 +415,7 @@ def test_a_page_that_is_there_is_kept_without_force(tmp_path, monkeypatch, capsy
     assert (tmp_path / "page.html").read_text() == "mine"
 
 
-@pytest.mark.parametrize(
-    ("values", "log"),
-    [
-        ([0.2405, 0.71], False),
-        ([-3.0, 1e6], False),
-        ([0.5], False),
-        ([0.0, 0.0], False),
-        ([1e-12, 2e-12], False),
-        ([np.nan, np.inf], False),
-        ([1e-6, 1e6], True),
-        ([3.0, 8.0], True),
-        ([2.0], True),
-        ([np.nan], True),
-    ],
-)
-def test_an_axis_spans_its_numbers_with_few_round_ones_beside_it(values, log):
-    axis = Axis.over(values, log)
-    known = np.array([value for value in values if np.isfinite(value)])
-    assert axis.low < axis.high
-    assert not len(known) or (axis.low <= known.min() and known.max() <= axis.high)
-    places, texts = zip(*axis.ticks(), strict=True)
-    assert 2 <= len(places) <= 14
-    assert np.all(np.diff(places) > 0)
-    assert len(set(texts)) == len(texts)
-    assert min(places) >= 0
-    assert max(places) <= 1
-    assert np.isnan(axis.place([np.nan]))[0]
-    marks = [float(text) for text in texts]
-    np.testing.assert_allclose(axis.place(marks), places, atol=2e-2)
-
-
-def test_maps_and_bars_of_nothing_are_drawn():
-    Page(cell_map(np.full((1, 2), np.nan), ["a"], ["x", "y"], label="None"))
-    assert "∞" in cell_map(np.array([[np.inf, 0.0]]), ["a"], ["x", "y"], label="Far")
-    Page(signed_bar_chart([], [], label="None"))
-    Page(signed_bar_chart(["a", "b"], [np.nan, 0.0], label="None"))
-
-
-def test_so_many_pairs_of_classes_that_their_scores_cannot_be_drawn_leave_all_other_answers(report, tmp_path):
+def test_too_many_pairs_of_classes_leave_out_accuracy_only(report, tmp_path):
     generator = np.random.default_rng(5)
     y = np.arange(780) % 26
     X = generator.normal(size=(26, 5))[y] + generator.normal(size=(780, 5))
@@ -470,7 +429,7 @@ def test_so_many_pairs_of_classes_that_their_scores_cannot_be_drawn_leave_all_ot
     assert "too many pairs of classes" in page
 
 
-def test_a_c_at_the_edge_of_those_tried_is_remarked(report, tmp_path):
+def test_a_c_at_the_edge_of_the_grid_is_a_remark(report, tmp_path):
     X, y = load_wine(return_X_y=True)
     ms.learn(X, y, folds=5).save(tmp_path / "wine.knowledge")
     told, page = report(tmp_path / "wine.knowledge")

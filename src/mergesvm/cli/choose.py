@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -21,6 +21,8 @@ from mergesvm.knowledge.folds import Folds
 @dataclass(frozen=True)
 class SecondPassOptions(DataOptions):
     """The files that the knowledge was learned from, to be read a second time."""
+
+    PANEL: ClassVar[str] = "Second pass over the data"
 
     files: Annotated[
         Names, typer.Option("--data", help="Files the knowledge was learned from, to measure scores; may be repeated.")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from copy import copy
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from typer.models import OptionInfo
 
 Command = Callable[..., None]
 
@@ -30,7 +33,8 @@ def command(*examples: str) -> Callable[[Command], Command]:
     """Declare a command with examples for its help.
 
     A parameter annotated with a dataclass is an option group: the command line gets an option for each field, and the
-    function gets an instance of the dataclass.
+    function gets an instance of the dataclass. If the dataclass has a class variable ``PANEL``, help shows its options
+    under that heading.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -81,7 +85,7 @@ def _group(annotation: Any) -> tuple[type, list[inspect.Parameter]] | None:
         chosen = first if isinstance(first, Fields) else chosen
     if not (isinstance(kind, type) and is_dataclass(kind)):
         return None
-    hints = get_type_hints(kind, include_extras=True)
+    hints = {name: _in_panel(hint, kind) for name, hint in get_type_hints(kind, include_extras=True).items()}
     defaults = {field.name: field.default for field in fields(kind)} | chosen.defaults
     return kind, [
         inspect.Parameter(
@@ -93,3 +97,15 @@ def _group(annotation: Any) -> tuple[type, list[inspect.Parameter]] | None:
         for name, default in defaults.items()
         if not chosen.names or name in chosen.names
     ]
+
+
+def _in_panel(hint: Any, kind: type) -> Any:
+    """The annotation of an option, shown under the heading of its group."""
+    panel = getattr(kind, "PANEL", None)
+    if panel is None or get_origin(hint) is not Annotated:
+        return hint
+    base, info = get_args(hint)
+    if isinstance(info, OptionInfo):
+        info = copy(info)
+        info.rich_help_panel = panel
+    return Annotated[base, info]

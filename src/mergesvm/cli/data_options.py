@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -18,6 +18,8 @@ Names = list[str] | None
 @dataclass(frozen=True)
 class DataOptions:
     """Data files and how to read them."""
+
+    PANEL: ClassVar[str] = "Reading data"
 
     files: Annotated[list[str], typer.Argument(help="Files, folders, quoted globs or URLs.", metavar="FILES...")]
     label: Annotated[

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -21,6 +21,8 @@ INVALID_INPUT = 2
 @dataclass(frozen=True)
 class EngineOptions:
     """The engine and its workers."""
+
+    PANEL: ClassVar[str] = "Engine"
 
     engine: Annotated[str, typer.Option(help=f"Where to run: {', '.join(NAMES)}.")] = "threads"
     workers: Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -23,6 +23,8 @@ ESTIMATED = ", ".join(name for name in SCORINGS if name not in LOSSES)
 @dataclass(frozen=True)
 class ModelOptions:
     """Options of the solver, as text."""
+
+    PANEL: ClassVar[str] = "Model"
 
     C: Annotated[
         str,

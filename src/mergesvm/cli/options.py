@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -38,6 +38,8 @@ Debug = Annotated[bool, typer.Option("--debug", help="Print a traceback on error
 @dataclass(frozen=True)
 class ConsoleOptions:
     """What a command prints."""
+
+    PANEL: ClassVar[str] = "Printing"
 
     quiet: Quiet = False
     as_json: AsJson = False
