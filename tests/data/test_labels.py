@@ -10,7 +10,7 @@ import pytest
 
 import mergesvm as ms
 from mergesvm.data.batch import Batch
-from mergesvm.data.labels import Labels
+from mergesvm.data.label_encoding import EncodedLabels
 from mergesvm.errors import DataError
 
 KINDS = {
@@ -41,7 +41,7 @@ KINDS = {
 @pytest.mark.parametrize("case", KINDS)
 def test_labels_of_every_kind_become_codes(case):
     y, kind, classes = KINDS[case]
-    labels = Labels.encode(y)
+    labels = EncodedLabels.encode(y)
     assert labels.kind == kind
     assert labels.classes == classes
     assert [type(label) for label in labels.classes] == [type(label) for label in classes]
@@ -52,7 +52,7 @@ def test_labels_of_every_kind_become_codes(case):
 @pytest.mark.parametrize("n_classes", [100, 200, 40_000])
 def test_many_classes_are_told_apart(n_classes):
     y = np.random.default_rng(0).permutation(np.arange(n_classes).repeat(2))
-    for labels in (Labels.encode(y), Labels.encode([str(value).zfill(6) for value in y])):
+    for labels in (EncodedLabels.encode(y), EncodedLabels.encode([str(value).zfill(6) for value in y])):
         np.testing.assert_array_equal(labels.codes, y)
         assert (labels.rows == 2).all()
 

@@ -22,8 +22,8 @@ from sklearn.datasets import load_svmlight_file
 
 import mergesvm as ms
 import samples
-from mergesvm.data.partitioning import owners
-from mergesvm.data.prefetch import worked_ahead
+from mergesvm.data.partitioning import assign_sizes
+from mergesvm.data.prefetch import map_ahead
 from mergesvm.data.scan import Scan
 from mergesvm.data.text_parser.lines import whole_lines
 from mergesvm.data.text_parser.reader import _Layout
@@ -119,7 +119,7 @@ def test_an_unknown_ending_names_the_formats_and_format_overrides_it(tmp_path):
 
 
 def test_neighbours_are_dealt_to_the_same_worker_and_read_in_one_go(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
+    monkeypatch.setattr(sys.modules[Scan.__module__], "MIN_PART_BYTES", 1)
     np.save(tmp_path / "x.npy", np.ones((1600, 10)))
     parts = ms.scan(tmp_path / "x.npy", -1).parts(4)
     assert [[reader.extent for reader in part.readers] for part in parts] == [
@@ -131,7 +131,7 @@ def test_neighbours_are_dealt_to_the_same_worker_and_read_in_one_go(tmp_path, mo
 
 @pytest.mark.parametrize("count", [2, 3, 5, 8])
 def test_parts_are_about_as_large(count, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
+    monkeypatch.setattr(sys.modules[Scan.__module__], "MIN_PART_BYTES", 1)
     for index, rows in enumerate((5000, 37, 900, 1, 2100, 0, 333)):
         np.save(tmp_path / f"{index}.npy", np.ones((rows, 10)))
     scan = ms.scan(tmp_path, -1)
@@ -143,7 +143,7 @@ def test_parts_are_about_as_large(count, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["parquet", "feather"])
 def test_parts_of_one_file_differ_by_one_group_of_rows_and_are_read_in_one_go(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
+    monkeypatch.setattr(sys.modules[Scan.__module__], "MIN_PART_BYTES", 1)
     table = pa.table({"x": np.arange(770.0), "y": np.arange(770) % 2})
     if kind == "parquet":
         pq.write_table(table, tmp_path / "day.parquet", row_group_size=10)
@@ -159,7 +159,7 @@ def test_parts_of_one_file_differ_by_one_group_of_rows_and_are_read_in_one_go(ki
 
 
 def test_row_groups_of_unequal_size_are_cut_where_it_is_most_even(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
+    monkeypatch.setattr(sys.modules[Scan.__module__], "MIN_PART_BYTES", 1)
     sizes = [100, 10, 10, 10, 10, 10, 50, 100, 100]
     table = pa.table({"x": np.arange(sum(sizes) + 0.0), "y": np.arange(sum(sizes)) % 2})
     with pq.ParquetWriter(tmp_path / "x.parquet", table.schema) as writer:
@@ -178,7 +178,7 @@ def test_a_word_among_numbers_is_named_by_its_row(tmp_path):
 
 
 def test_row_groups_without_rows_are_not_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
+    monkeypatch.setattr(sys.modules[Scan.__module__], "MIN_PART_BYTES", 1)
     nothing = pa.table({"x": np.empty(0), "y": np.empty(0, dtype=np.int64)})
     with pq.ParquetWriter(tmp_path / "x.parquet", nothing.schema) as writer:
         for _ in range(3):
@@ -189,8 +189,8 @@ def test_row_groups_without_rows_are_not_cut(tmp_path, monkeypatch):
 
 
 def test_an_empty_file_at_the_end_goes_to_a_worker_that_is_there():
-    assert owners([4, 4, 0], 2) == [0, 1, 1]
-    assert owners([0, 0], 3) == [0, 0]
+    assert assign_sizes([4, 4, 0], 2) == [0, 1, 1]
+    assert assign_sizes([0, 0], 3) == [0, 0]
 
 
 def test_small_files_are_not_cut_and_a_single_row_is_one_part(tmp_path):
@@ -206,8 +206,8 @@ def test_arrays_stored_by_columns_are_cut(tmp_path):
     X, y = samples.rows()
     np.save(tmp_path / "x.npy", np.asfortranarray(np.column_stack([X, y])))
     scan = ms.scan(tmp_path / "x.npy", -1, batch_rows=13)
-    parts = scan.readers[0].cut(scan.size // 7)
-    blocks = [part.rows.block(0, part.rows.n_rows) for reader in parts for part in scan._of([reader])]
+    parts = scan.readers[0].split(scan.size // 7)
+    blocks = [part.rows.block(0, part.rows.n_rows) for reader in parts for part in scan._with_readers([reader])]
     np.testing.assert_array_equal(np.vstack(blocks), X)
     assert [reader.first_row for reader in parts] == [0, 86, 171, 257, 343, 429, 514]
 
@@ -217,7 +217,7 @@ def test_idx_with_labels_that_are_compressed_is_not_cut(tmp_path):
     labels = Path(str(path).replace("images-idx3", "labels-idx1"))
     packed = samples._gzipped(labels, None)[0]
     (reader,) = ms.scan(path, packed).readers
-    assert reader.cut(1000) == [reader]
+    assert reader.split(1000) == [reader]
 
 
 ELSEWHERE = """
@@ -237,7 +237,7 @@ def test_parts_are_read_by_another_process_in_another_folder(kind, tmp_path, mon
     for write_file, at in zip(writers, np.array_split(np.arange(2000), 3), strict=True):
         write_file(tmp_path / "data", "day", X[at], y[at])
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
+    monkeypatch.setattr(sys.modules[Scan.__module__], "MIN_PART_BYTES", 1)
     if kind == "another file system":
         scan = ms.scan("data", "y")
         subtree = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
@@ -267,9 +267,9 @@ def test_csv_with_quotation_marks_is_not_cut_or_is_an_error(compiled, tmp_path, 
     lines = ["a,b,y", *(f"{index},x,{index % 2}" for index in range(1000)), '7,"one\n7,two",1', "8,x,0"]
     path = write(tmp_path / "x.csv", "\n".join(lines))
     scan = ms.scan(path, "y", ["a"])
-    assert scan.readers[0].cut(1000) == scan.readers
+    assert scan.readers[0].split(1000) == scan.readers
     monkeypatch.setattr("mergesvm.data.readers.text.LOOK_BYTES", 1000)
-    parts = [scan._of([reader]) for reader in scan.readers[0].cut(1000)]
+    parts = [scan._with_readers([reader]) for reader in scan.readers[0].split(1000)]
     assert len(parts) > 5
     for part in parts[:-1]:
         list(part)
@@ -286,9 +286,9 @@ def test_csv_with_quotation_marks_is_not_cut_or_is_an_error(compiled, tmp_path, 
 def test_csv_with_a_strange_beginning_is_not_cut_or_cut_rightly(begin, header, tmp_path):
     path = write(tmp_path / "x.csv", begin + "1,2\n" * 100)
     scan = ms.scan(path, "y" if header else "f1", header=header)
-    parts = scan.readers[0].cut(10)
+    parts = scan.readers[0].split(10)
     assert (len(parts) == 1) is header
-    total = sum(part.total for reader in parts for part in scan._of([reader]))
+    total = sum(part.total for reader in parts for part in scan._with_readers([reader]))
     assert total == sum(part.total for part in scan)
 
 
@@ -311,7 +311,7 @@ def test_a_malformed_line_is_named_with_its_part(name, head, good, bad, what, tm
     monkeypatch.setattr("mergesvm.data.readers.csv.BLOCK_BYTES", 1000)
     scan = ms.scan(write(tmp_path / name, head + good * 700 + bad + good * 300), "y" if head else None)
     size = len(head + good * 500)
-    first = [scan._of([reader]) for reader in scan.readers[0].cut(size)][1]
+    first = [scan._with_readers([reader]) for reader in scan.readers[0].split(size)][1]
     begin = -(-(first.readers[0].span.start - len(head)) // len(good))
     row = 700 - begin + ("line" in what)
     with pytest.raises(ms.errors.MergeSVMError, match=rf"{name}, {first.readers[0].extent}: .*{what.format(row)}"):
@@ -642,7 +642,7 @@ def test_what_was_read_before_an_error_comes_first():
         yield from "ab"
         raise OSError("the disk is gone")
 
-    found = worked_ahead(str.upper, items(), 2)
+    found = map_ahead(str.upper, items(), 2)
     assert [next(found), next(found)] == ["A", "B"]
     with pytest.raises(OSError, match="the disk is gone"):
         next(found)

@@ -105,7 +105,7 @@ def test_files_are_learned_at_the_workers(engine, rows, features, tmp_path):
         table.to_parquet(tmp_path / f"day{day}.parquet")
     told = []
     scan = ms.scan(f"{tmp_path}/*.parquet", label="label")
-    found = ms.learn(scan, features=features, engine=engine, progress=lambda scan: told.append(scan.share))
+    found = ms.learn(scan, features=features, engine=engine, progress=lambda scan: told.append(scan.fraction))
     assert_same(found, ms.learn(rows.X, rows.y, features=features))
     assert told == sorted(told)
     assert told[-1] == 1.0

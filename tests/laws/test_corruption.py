@@ -42,7 +42,7 @@ import mergesvm as ms
 from hunting import examples, seed
 from mergesvm.cli.main import main
 from mergesvm.data.paths import find_files
-from mergesvm.data.readers.base import reader_classes, reader_for
+from mergesvm.data.readers.registry import reader_classes, reader_for
 from mergesvm.errors import FileError, MergeSVMError
 from mergesvm.features import Chain, FeatureMap, Fourier, Nystroem, Patches
 from mergesvm.files import container

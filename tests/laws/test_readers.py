@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import mergesvm as ms
 import samples
 from hunting import examples
-from mergesvm.data.readers.base import kind_of, reader_classes
+from mergesvm.data.readers.registry import format_name, reader_classes
 from mergesvm.data.scan import Scan
 
 each_writer = pytest.mark.parametrize("write", samples.WRITERS, ids=lambda writer: writer.__name__)
@@ -38,7 +38,7 @@ def open_files():
 
 
 def test_every_reader_has_a_sample():
-    assert {kind_of(reader) for reader in reader_classes()} == set(samples.KINDS)
+    assert {format_name(reader) for reader in reader_classes()} == set(samples.KINDS)
 
 
 @each_writer
@@ -76,7 +76,7 @@ def test_a_scan_can_be_read_again(write, tmp_path):
     scan = ms.scan(*write(tmp_path, "day", X, y), batch_rows=100)
     first = ms.learn(scan)
     assert scan.rows == len(X)
-    assert scan.share == 1.0
+    assert scan.fraction == 1.0
     assert scan.dropped == 0
     assert_same(ms.learn(scan), first)
     assert scan.rows == len(X)
@@ -141,7 +141,7 @@ def test_a_progress_function_sees_every_slice(write, tmp_path):
     X, y = samples.rows()
     seen = []
     scan = ms.scan(*write(tmp_path, "day", X, y), batch_rows=100)
-    ms.learn(scan, progress=lambda scan: seen.append((scan.rows, scan.share)))
+    ms.learn(scan, progress=lambda scan: seen.append((scan.rows, scan.fraction)))
     counts, shares = zip(*seen, strict=True)
     assert list(counts) == sorted(counts)
     assert counts[-1] == len(X)
@@ -174,7 +174,7 @@ def stacked(scan):
 
 def cut(scan, size):
     """A scan for each part of the files."""
-    return [scan._of([part]) for reader in scan.readers for part in reader.cut(size)]
+    return [scan._with_readers([part]) for reader in scan.readers for part in reader.split(size)]
 
 
 def assert_parts_are_the_whole(parts, whole):
@@ -196,7 +196,7 @@ def test_the_parts_of_a_file_are_the_file(write, count, tmp_path):
     assert sum(part.size for part in parts) == pytest.approx(scan.size, abs=len(parts))
     assert_parts_are_the_whole(parts, scan)
     for part in parts:
-        shares = [piece.share for piece in part]
+        shares = [piece.fraction for piece in part]
         assert shares == sorted(shares)
         assert all(0 < share <= 1 for share in shares)
     travelled = pickle.loads(pickle.dumps(parts))
@@ -206,11 +206,11 @@ def test_the_parts_of_a_file_are_the_file(write, count, tmp_path):
 @each_writer
 def test_a_part_can_be_cut_and_parts_that_follow_each_other_be_joined(write, tmp_path):
     scan = ms.scan(*write(tmp_path, "day", *samples.rows()), batch_rows=77)
-    pieces = [piece for part in scan.readers[0].cut(scan.size // 2) for piece in part.cut(scan.size // 6)]
-    assert_parts_are_the_whole([scan._of([piece]) for piece in pieces], scan)
+    pieces = [piece for part in scan.readers[0].split(scan.size // 2) for piece in part.split(scan.size // 6)]
+    assert_parts_are_the_whole([scan._with_readers([piece]) for piece in pieces], scan)
     if len(pieces) > 2:
         one = pieces[0].joined(pieces[1])
-        assert_parts_are_the_whole([scan._of([one]), scan._of(pieces[2:])], scan)
+        assert_parts_are_the_whole([scan._with_readers([one]), scan._with_readers(pieces[2:])], scan)
         assert one.size == pieces[0].size + pieces[1].size
         assert pieces[0].joined(pieces[2]) is None
         assert pieces[1].joined(pieces[0]) is None
@@ -219,7 +219,7 @@ def test_a_part_can_be_cut_and_parts_that_follow_each_other_be_joined(write, tmp
 @each_writer
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 50])
 def test_files_are_dealt_out_without_loss(write, count, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules[Scan.__module__], "LEAST_BYTES", 1)
+    monkeypatch.setattr(sys.modules[Scan.__module__], "MIN_PART_BYTES", 1)
     X, y = samples.rows()
     pairs = [write(tmp_path, f"day{index}", X[at], y[at]) for index, at in enumerate(np.split(np.arange(600), [50]))]
     beside = isinstance(pairs[0][1], Path)
@@ -230,7 +230,7 @@ def test_files_are_dealt_out_without_loss(write, count, tmp_path, monkeypatch):
     pieces = [reader for part in parts for reader in part.readers]
     places = [(reader.file.name, 0 if reader.extent == "" else reader.span.start) for reader in pieces]
     in_order = [pieces[index] for index in sorted(range(len(pieces)), key=lambda index: places[index])]
-    assert_parts_are_the_whole([scan._of([reader]) for reader in in_order], scan)
+    assert_parts_are_the_whole([scan._with_readers([reader]) for reader in in_order], scan)
     knowledge = ms.merge([ms.learn(part) for part in parts if stacked(part)[0].size])
     assert_same(knowledge, ms.learn(scan))
     rows = {}

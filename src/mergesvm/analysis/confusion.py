@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.analysis.curves import mean_of_known, ratio, weighted_count
-from mergesvm.data.labels import Label, Labels
+from mergesvm.data.labels import Label
+from mergesvm.data.label_encoding import EncodedLabels
 from mergesvm.errors import DataError
 
 Numbers = NDArray[np.float64]
@@ -32,7 +33,7 @@ class ConfusionMatrix:
         self._unknown: dict[Any, Numbers] = {}
 
     def _count(
-        self, truth: Labels, predicted: Labels, kept: NDArray[np.bool_], weights: Numbers, source: str
+        self, truth: EncodedLabels, predicted: EncodedLabels, kept: NDArray[np.bool_], weights: Numbers, source: str
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Count the kept rows; returns the places of their true labels (unknown ones last) and predicted classes."""
         known = {label: at for at, label in enumerate(self.classes)}
@@ -55,7 +56,7 @@ class ConfusionMatrix:
         for label, row in other._unknown.items():
             self._unknown[label] = self._unknown.get(label, 0.0) + row
 
-    def _unknown_labels(self, truth: Labels, source: str) -> list[Label]:
+    def _unknown_labels(self, truth: EncodedLabels, source: str) -> list[Label]:
         """The true labels that the model does not know, checked for signs of a wrong column."""
         is_text = isinstance(self.classes[0], str)
         other = [label for label in truth.classes if isinstance(label, str) != is_text]

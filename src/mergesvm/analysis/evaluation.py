@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from mergesvm.analysis.confusion import ConfusionMatrix
 from mergesvm.analysis.curves import CalibrationHistogram, RankingHistograms, mean_of_known, ratio
-from mergesvm.data.labels import Label, Labels, as_labels
+from mergesvm.data.labels import Label, as_labels
+from mergesvm.data.label_encoding import EncodedLabels
 from mergesvm.data.rows.base import spans
 from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError, SignatureError
@@ -36,7 +37,7 @@ def evaluate(
     X : array, sparse array, or table of shape (rows, features); or a scan
         A scan has labels and weights of its own.
     y : sequence of labels
-        Not with a scan. Labels that the model does not know count as errors.
+        Not with a scan. EncodedLabels that the model does not know count as errors.
     sample_weight : sequence of numbers, optional
     progress : function, optional
         Called with the scan after each of its slices.
@@ -122,8 +123,8 @@ class Evaluation(ConfusionMatrix):
         >>> evaluation.accuracy, evaluation.weight
         (0.25, 4.0)
         """
-        truth = truth if isinstance(truth, Labels) else as_labels(truth)
-        length = len(truth.codes) if isinstance(truth, Labels) else len(truth)
+        truth = truth if isinstance(truth, EncodedLabels) else as_labels(truth)
+        length = len(truth.codes) if isinstance(truth, EncodedLabels) else len(truth)
         predicted, probabilities = as_labels(predicted), np.asarray(probabilities, np.float64)
         weights = _checked_weights(weights, length)
         if probabilities.shape != (length, len(self.classes)) or not length == len(predicted) == weights.size:
@@ -133,8 +134,8 @@ class Evaluation(ConfusionMatrix):
                 f"{probabilities.shape}."
             )
         kept = weights > 0
-        truth = truth if isinstance(truth, Labels) else Labels.encode(truth, kept)
-        predicted, weights = Labels.encode(predicted, kept), weights[kept]
+        truth = truth if isinstance(truth, EncodedLabels) else EncodedLabels.encode(truth, kept)
+        predicted, weights = EncodedLabels.encode(predicted, kept), weights[kept]
         probabilities = _checked_probabilities(probabilities[kept])
         true_at, predicted_at = self._count(truth, predicted, kept, weights, source)
         self.rows += len(weights)

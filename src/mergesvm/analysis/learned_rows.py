@@ -15,7 +15,7 @@ from mergesvm.data.scan import Scan
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, KnowledgeError, ParameterError
 from mergesvm.knowledge.folds import Folds
-from mergesvm.knowledge.learning.local import Progress, batch_of
+from mergesvm.knowledge.learning.local import Progress
 from mergesvm.models.base import check_columns
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
@@ -49,7 +49,7 @@ class LearnedRows:
             self._check_columns(self.X.width, self.X.names)
             for part in self.X:
                 if part.rows.n_rows:
-                    batch = batch_of(part)
+                    batch = part.batch()
                     yield self._checked(batch), assignment.numbers(batch.rows, assignment.groups_of(part), self.engine)
                 if self.progress is not None:
                     self.progress(self.X)

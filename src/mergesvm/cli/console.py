@@ -103,7 +103,7 @@ def _progress_bar(description: str) -> Iterator[Callable[[Any], None]]:
             bar.start()  # no effect if it has started
             # Remote workers report their progress, but their rows only at the end.
             rows = f"{scan.rows:,} rows, {scan.rows / elapsed:,.0f} rows/s" if scan.rows else ""
-            bar.update(task, completed=scan.share, rows=rows)
+            bar.update(task, completed=scan.fraction, rows=rows)
 
     try:
         yield update

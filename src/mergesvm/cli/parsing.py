@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mergesvm.data.labels import Label, Labels
+from mergesvm.data.labels import Label
+from mergesvm.data.label_encoding import EncodedLabels
 from mergesvm.data.scan import Scan
 from mergesvm.errors import ParameterError
 
@@ -106,7 +107,7 @@ def as_stream_weights(text: str, kind: str | None, source: Scan) -> dict[Label, 
         return None
     if kind is None:
         first = next((part.labels for part in source.first_slices(1) if part.labels is not None), ())
-        kind = Labels.encode(first).kind
+        kind = EncodedLabels.encode(first).kind
     converters: dict[str, Callable[[str], Label]] = {"whole number": int, "decimal": float, "boolean": _as_boolean}
     convert = converters.get(kind or "text", str)
     weights: dict[Label, float] = {}

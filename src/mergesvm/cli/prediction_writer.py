@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from mergesvm.data.readers.base import Slice
+from mergesvm.data.slice import Slice
 from mergesvm.files.atomic import replacing
 from mergesvm.models.base import Model
 

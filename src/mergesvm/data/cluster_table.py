@@ -10,21 +10,21 @@ from typing import Any
 import pyarrow as pa
 
 from mergesvm.data.labels import Label
+from mergesvm.data.layout import Layout, sorted_vocabulary
 from mergesvm.data.list_columns import flat_batch, flat_names, flat_schema, list_sizes, place_names
 from mergesvm.data.paths import File
-from mergesvm.data.readers.base import Layout, ReadOptions
+from mergesvm.data.read_options import ReadOptions, layout_of
 from mergesvm.data.readers.tabular import TableReader
 from mergesvm.data.rows.base import spans
-from mergesvm.data.scan import Scan, terms_of
-from mergesvm.data.schema import Schema, ordered_words
+from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError
 
 
 class PartitionReader(TableReader):
     """One partition of a table: record batches, as they come."""
 
-    def __init__(self, name: str, terms: ReadOptions, schema: Any, batches: Iterable[Any] = ()) -> None:
-        super().__init__(File(name, None, 0), terms)
+    def __init__(self, name: str, options: ReadOptions, schema: Any, batches: Iterable[Any] = ()) -> None:
+        super().__init__(File(name, None, 0), options)
         self._schema, self._batches = flat_schema(schema), batches
         self._lists = list_sizes(schema)
 
@@ -37,7 +37,7 @@ class PartitionReader(TableReader):
         found: dict[str, set[Label]] = {}
         for name in self._feature_columns(self._fields()):
             told = (self._schema.field(name).metadata or {}).get(b"vocabulary")
-            if told is not None and name not in self.terms.categories:
+            if told is not None and name not in self.options.categories:
                 found[name] = set(json.loads(told))
         return found
 
@@ -78,14 +78,14 @@ class Columns:
     ----------
     schema : pyarrow.Schema
         Of the whole table.
-    terms : ReadOptions
+    options : ReadOptions
     layout : Layout
         The features that follow.
     batch_rows : int or None
     """
 
     schema: Any
-    terms: ReadOptions
+    options: ReadOptions
     layout: Layout
     batch_rows: int | None = None
 
@@ -99,28 +99,31 @@ class Columns:
         lists, chosen = list_sizes(schema), wishes.get("features")
         if lists and chosen is not None:
             wishes["features"] = flat_names([chosen] if isinstance(chosen, str) else chosen, lists)
-        terms, expected = terms_of(label, like=like, **wishes)
-        if isinstance(terms.categories, str):
+        options = ReadOptions.of(label, **wishes)
+        expected = None if like is None else layout_of(like)
+        if expected is not None:
+            options = options.matching(expected)
+        if isinstance(options.categories, str):
             raise DataError("Values of a table on a cluster are not looked up: declare categories={column: [...]}.")
-        layout, reader = expected, PartitionReader("the table", terms, schema)
+        layout, reader = expected, PartitionReader("the table", options, schema)
         if layout is None or layout.names is None:
-            told = {column: ordered_words(values) for column, values in reader.vocabulary().items()}
-            layout = reader.layout(dict(terms.categories) | told)
+            told = {column: sorted_vocabulary(values) for column, values in reader.vocabulary().items()}
+            layout = reader.layout(dict(options.categories) | told)
         reader.check_columns(layout)
-        return cls(schema, terms, layout, batch_rows)
+        return cls(schema, options, layout, batch_rows)
 
     @property
     def needed(self) -> list[str]:
         """The columns that are read, of all that the table has."""
         lists = list_sizes(self.schema)
         owners = {place: name for name, size in lists.items() for place in place_names(name, size)}
-        read = Schema(self.layout.names or (), self.layout.categories).columns
-        beside = (self.terms.label, self.terms.weight, *self.terms.keep)
+        read = self.layout.columns
+        beside = (self.options.label, self.options.weight, *self.options.keep)
         return list(dict.fromkeys(owners.get(name, name) for name in (*read, *beside) if name is not None))
 
     def scan(self, batches: Iterable[Any], name: str) -> Scan:
         """The rows of one partition, from its record batches."""
-        return Scan([PartitionReader(name, self.terms, self.schema, batches)], self.batch_rows, self.layout)
+        return Scan([PartitionReader(name, self.options, self.schema, batches)], self.batch_rows, self.layout)
 
 
 @dataclass(frozen=True)

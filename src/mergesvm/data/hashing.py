@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mergesvm.data.labels import Label, Labels, as_labels
+from mergesvm.data.label_encoding import EncodedLabels
+from mergesvm.data.labels import Label, as_labels
 from mergesvm.data.rows.base import Rows, spans
 from mergesvm.data.rows.columns import ColumnRows
 from mergesvm.data.rows.sparse import SparseRows
@@ -76,7 +77,7 @@ def group_hashes(groups: Any) -> Hashes:
         missing = isinstance(array, np.ndarray) and _missing(array)
         if np.any(missing):
             raise DataError(f"row {np.argmax(missing)} is of no group. Give it one, or leave it out.")
-        labels = Labels.encode(array)
+        labels = EncodedLabels.encode(array)
     except DataError as error:
         raise DataError(f"groups has to be one text, whole number or boolean a row: {_of_groups(str(error))}") from None
     table = np.array([_hash(label) for label in labels.classes], dtype=np.uint64)
@@ -95,7 +96,7 @@ def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
 def _of_groups(said: str) -> str:
     """What was said of labels is true of groups, too, but for the advice."""
     first = said.removeprefix("Unknown label type: ").removeprefix("Input ").split(". ")[0].rstrip(".") + "."
-    return re.sub(r"\by\b", "groups", first).replace("Labels", "groups").replace("label", "group")
+    return re.sub(r"\by\b", "groups", first).replace("EncodedLabels", "groups").replace("label", "group")
 
 
 def _hash(label: Label) -> int:

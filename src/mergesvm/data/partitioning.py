@@ -1,4 +1,4 @@
-"""Pieces of files, dealt out to workers so that all have about as much to read."""
+"""Assign parts of files to workers, so that all read about the same amount."""
 
 from __future__ import annotations
 
@@ -10,49 +10,51 @@ from itertools import accumulate
 from mergesvm.data.readers.base import Reader
 from mergesvm.data.readers.splittable import SplittableReader
 
-EVEN = 1.02
-"""Pieces are dealt out in a row if the largest load is then at most so many times as large as it could be."""
+MAX_IMBALANCE = 1.02
+"""Adjacent parts go to one worker if the largest load is then at most this many times that of the even assignment."""
 
 
-def dealt_out(pieces: Sequence[Reader], count: int) -> list[list[Reader]]:
-    """The pieces of each of at most so many workers; those that follow each other are one."""
-    hands: dict[int, list[Reader]] = {}
-    for piece, owner in zip(pieces, owners([piece.size for piece in pieces], count), strict=True):
-        _append(hands.setdefault(owner, []), piece)
-    return list(hands.values())
+def assign_parts(parts: Sequence[Reader], workers: int) -> list[list[Reader]]:
+    """Return the parts of each worker, of at most ``workers``; adjacent parts of a file are joined."""
+    assigned: dict[int, list[Reader]] = {}
+    for part, worker in zip(parts, assign_sizes([part.size for part in parts], workers), strict=True):
+        _append(assigned.setdefault(worker, []), part)
+    return list(assigned.values())
 
 
-def owners(sizes: list[int], count: int) -> list[int]:
-    """Which of so many workers gets which piece, so that all have about the same.
+def assign_sizes(sizes: list[int], workers: int) -> list[int]:
+    """Return the worker of each part, so that all workers have about the same total size.
 
-    >>> owners([5, 3, 3, 3, 3, 1], 3)
+    >>> assign_sizes([5, 3, 3, 3, 3, 1], 3)
     [0, 1, 2, 1, 2, 0]
-    >>> owners([10, 9, 10, 9, 10, 10, 9, 10], 2)
+    >>> assign_sizes([10, 9, 10, 9, 10, 10, 9, 10], 2)
     [0, 0, 0, 0, 1, 1, 1, 1]
     """
-    # In a row, if that is even enough: neighbours are read in one go.
+    # Adjacent parts to one worker, if that is even enough: they are read as one.
     ends, total = list(accumulate(sizes)), max(1, sum(sizes))
-    in_a_row = [min(count - 1, int(count * (end - size / 2) / total)) for end, size in zip(ends, sizes, strict=True)]
-    fairly = [0] * len(sizes)
-    loads = [(0, worker) for worker in range(count)]
-    for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):  # the largest first
-        load, fairly[place] = heapq.heappop(loads)  # each to the one that has least
-        heapq.heappush(loads, (load + sizes[place], fairly[place]))
-    return in_a_row if _most(sizes, in_a_row) <= EVEN * _most(sizes, fairly) else fairly
+    adjacent = [
+        min(workers - 1, int(workers * (end - size / 2) / total)) for end, size in zip(ends, sizes, strict=True)
+    ]
+    even = [0] * len(sizes)
+    loads = [(0, worker) for worker in range(workers)]
+    for index in sorted(range(len(sizes)), key=lambda index: -sizes[index]):  # the largest first
+        load, even[index] = heapq.heappop(loads)  # to the worker with the least load
+        heapq.heappush(loads, (load + sizes[index], even[index]))
+    return adjacent if _largest_load(sizes, adjacent) <= MAX_IMBALANCE * _largest_load(sizes, even) else even
 
 
-def _most(sizes: list[int], owners: list[int]) -> int:
+def _largest_load(sizes: list[int], workers: list[int]) -> int:
     loads: Counter[int] = Counter()
-    for size, owner in zip(sizes, owners, strict=True):
-        loads[owner] += size
+    for size, worker in zip(sizes, workers, strict=True):
+        loads[worker] += size
     return max(loads.values(), default=0)
 
 
-def _append(readers: list[Reader], piece: Reader) -> None:
-    """Add a piece behind others, as one with the last of them where it goes on there."""
+def _append(readers: list[Reader], part: Reader) -> None:
+    """Append a part, joined to the last one if it continues it."""
     last = readers[-1] if readers else None
-    whole = last.joined(piece) if isinstance(last, SplittableReader) else None
-    if whole is None:
-        readers.append(piece)
+    joined = last.joined(part) if isinstance(last, SplittableReader) else None
+    if joined is None:
+        readers.append(part)
     else:
-        readers[-1] = whole
+        readers[-1] = joined

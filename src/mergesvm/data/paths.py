@@ -1,4 +1,4 @@
-"""From paths, globs, folders and addresses to files."""
+"""Find files by path, glob, folder or URL. pyarrow is imported only for URLs and for readers that need it."""
 
 from __future__ import annotations
 
@@ -11,33 +11,32 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow as pa
-from pyarrow import fs
-
 from mergesvm.errors import FileError, MissingFileError, ParameterError
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-NOTHING = "__HIVE_DEFAULT_PARTITION__"
+MISSING_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+"""The name that Hive gives to the folder of rows without a value."""
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
 
 @dataclass(frozen=True)
 class File:
-    """One file on some file system.
+    """A file on this machine or on a remote file system.
 
     Attributes
     ----------
     path : str
-        On its file system.
-    filesystem : pyarrow.fs.FileSystem
+        The path within its file system.
+    filesystem : pyarrow.fs.FileSystem or None
+        None for a file on this machine.
     size : int
-        In bytes.
+        Size in bytes.
     partition : dict
         Columns that the names of its folders give to all its rows: ``year=2024/month=5``.
     home : str
-        The folder from which the path leads to the file: a worker elsewhere has another working folder.
+        The folder that a relative path starts from: workers may have another working directory.
     """
 
     path: str
@@ -48,41 +47,50 @@ class File:
 
     @property
     def name(self) -> str:
-        """How messages name the file."""
+        """The name of the file in messages."""
         return self.path
 
     @property
-    def local(self) -> Path | None:
-        """The file as a path of this machine, if it is one."""
-        return Path(self._place) if self.filesystem.type_name == "local" else None
+    def _full_path(self) -> str:
+        return os.path.join(self.home, self.path) if self.home else self.path  # noqa: PTH118 - keep the given spelling
 
     @property
-    def _place(self) -> str:
-        return os.path.join(self.home, self.path) if self.home else self.path  # noqa: PTH118 - names stay as given
-
-    @property
-    def packing(self) -> str | None:
-        """How the file is compressed, by the ending of its name."""
+    def compression(self) -> str | None:
+        """The compression, by file extension."""
         return COMPRESSIONS.get(PurePosixPath(self.path).suffix.lower())
 
     def open(self) -> Any:
-        """The file, for reading at any place."""
-        return self.filesystem.open_input_file(self._place)
+        """Open the file for reading with random access."""
+        return Path(self._full_path).open("rb") if self.filesystem is None else self.open_arrow()
 
-    def sibling(self, path: str) -> File | None:
-        """Another file of the same file system, if it is there."""
-        other = replace(self, path=path)
-        info = self.filesystem.get_file_info(other._place)
-        return replace(other, size=info.size) if info.type == fs.FileType.File else None
+    def open_arrow(self) -> Any:
+        """Open the file for readers of pyarrow, which read it without the GIL."""
+        from pyarrow import fs
+
+        return (self.filesystem or fs.LocalFileSystem()).open_input_file(self._full_path)
 
     def stream(self) -> tuple[Any, Any]:
-        """The bytes of the file in order, decompressed by the ending of its name; and the file as it lies there."""
-        raw = self.open()
-        return (raw if self.packing is None else pa.CompressedInputStream(raw, self.packing)), raw
+        """Open the decompressed content as a stream; returns the stream and the file beneath it."""
+        if self.compression is None:
+            raw = self.open()
+            return raw, raw
+        import pyarrow as pa
+
+        raw = self.open_arrow()
+        return pa.CompressedInputStream(raw, self.compression), raw
+
+    def sibling(self, path: str) -> File | None:
+        """Return another file of the same file system, or None if it does not exist."""
+        other = replace(self, path=path)
+        if self.filesystem is None:
+            there = Path(other._full_path)
+            return replace(other, size=there.stat().st_size) if there.is_file() else None
+        info = self.filesystem.get_file_info(other._full_path)
+        return replace(other, size=info.size) if info.is_file else None
 
 
 def find_files(paths: Paths) -> list[File]:
-    """All files that the paths mean, in order: names, globs, folders, and addresses such as ``s3://bucket/day*.csv``.
+    """Return all files that paths, globs, folders and URLs such as ``s3://bucket/day*.csv`` refer to, in order.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -93,104 +101,133 @@ def find_files(paths: Paths) -> list[File]:
     """
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
-    try:
-        files = [file for path in paths for file in _expand(_text(path))]
-    except (UnicodeError, pa.ArrowInvalid) as error:
-        raise FileError(f"A path cannot be read: {error}.") from None
+    files: list[File] = []
+    for path in paths:
+        if not isinstance(path, (str, os.PathLike)):
+            raise ParameterError(f"A path must be a string or a Path, got {path!r}.")
+        text = os.fspath(path)
+        files += _remote_files(text) if "://" in text else _local_files(text)
     if not files:
-        raise ParameterError("There are no paths to read from. Give at least one.")
-    return _typed(files)
+        raise ParameterError("No paths to read from. Give at least one.")
+    return _with_typed_partitions(files)
 
 
-def _text(path: Any) -> str:
-    if not isinstance(path, (str, os.PathLike)):
-        raise ParameterError(f"A path is a text or a Path, not {path!r}.")
-    return os.fspath(path)
-
-
-def _expand(path: str) -> list[File]:
-    if "://" in path:
-        try:
-            base, pattern = (path, "") if not glob.has_magic(path) else _cut(path)
-            filesystem, where = fs.FileSystem.from_uri(base)
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise FileError(f"{path} is no address of files that can be read: {error}") from None
-        return _listed(filesystem, where, pattern, path)
-    local = fs.LocalFileSystem()
+def _local_files(path: str) -> list[File]:
     try:
-        there = Path(path).exists()
+        given = Path(path)
+        exists = given.exists()
+        if glob.has_magic(path) and not exists:
+            matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - keep the given spelling
+            return _without_duplicates([_local_file(name, name) for name in matches if Path(name).is_file()], path)
+        if given.is_file():
+            return [_local_file(path, path)]
+        if not exists:
+            raise MissingFileError(f"There is no file or folder {path}.")
+        if not given.is_dir():
+            # A pipe has no size and cannot be read twice; neither can standard input.
+            raise FileError(f"{path} is neither a file nor a folder. Save its content to a file first.")
+        found = [
+            _local_file(f"{path.rstrip('/')}/{inner}", inner)
+            for inner in sorted(_files_within(path))
+            if not any(part.startswith((".", "_")) for part in inner.split("/"))
+        ]
+    except FileError:
+        raise
     except (OSError, ValueError) as error:
-        raise FileError(f"{path!r} is not the name of a file: {error}.") from None
-    if glob.has_magic(path) and not there:
-        matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - names stay as they were given
-        found = [name for name in matches if Path(name).is_file()]
-        if not found:
-            raise MissingFileError(f"No file matches {path}.")
-        return _once([_file(local, name, Path(name).stat().st_size, name) for name in found])
-    return _listed(local, path, "", path)
+        raise FileError(f"{path!r} cannot be read: {error}.") from None
+    return _without_duplicates(found, path, folder=True)
 
 
-def _cut(address: str) -> tuple[str, str]:
-    """The folder above the first part of an address with a pattern in it, and the pattern."""
-    parts = address.split("/")
-    at = next(i for i, part in enumerate(parts) if glob.has_magic(part))
-    return "/".join(parts[:at]), "/".join(parts[at:])
+def _files_within(folder: str) -> Iterable[str]:
+    """Yield the paths of all files in a folder, relative to it; links to a folder above are not followed."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for place, folders, names in os.walk(folder, onerror=fail, followlinks=True):
+        here = os.path.realpath(place)
+        folders[:] = [name for name in folders if not f"{here}/".startswith(f"{os.path.realpath(f'{place}/{name}')}/")]
+        for name in names:
+            file = Path(place, name)
+            if file.is_file():
+                yield file.relative_to(folder).as_posix()
 
 
-def _listed(filesystem: Any, where: str, pattern: str, given: str) -> list[File]:
+def _remote_files(url: str) -> list[File]:
+    import pyarrow as pa
+    from pyarrow import fs
+
+    base, pattern = _split_glob(url) if glob.has_magic(url) else (url, "")
+    try:
+        filesystem, where = fs.FileSystem.from_uri(base)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise FileError(f"{url} is not a URL of readable files: {error}") from None
+    owner = None if filesystem.type_name == "local" else filesystem
     try:
         info = filesystem.get_file_info(where)
-        if info.type == fs.FileType.File:
-            return [_file(filesystem, where, info.size, where)]
+        if info.is_file:
+            return [File(where, owner, info.size, _partition(where))]
         if info.type == fs.FileType.NotFound:
-            raise MissingFileError(f"There is no file or folder {given}.")
-        if info.type != fs.FileType.Directory:
-            # A pipe has no size and cannot be read twice; standard input is no different.
-            raise FileError(f"{given} is neither a file nor a folder. Save it to a file first.")
+            raise MissingFileError(f"There is no file or folder {url}.")
         infos = filesystem.get_file_info(fs.FileSelector(where, recursive=True))
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"{given} cannot be looked at: {error}") from None
+        raise FileError(f"{url} cannot be read: {error}") from None
     found = []
-    for info in sorted((info for info in infos if info.type == fs.FileType.File), key=lambda info: info.path):
+    for info in sorted((info for info in infos if info.is_file), key=lambda info: info.path):
         inner = info.path[len(where.rstrip("/")) + 1 :]
         hidden = any(part.startswith((".", "_")) for part in inner.split("/"))
         if fnmatch.fnmatch(inner, pattern) if pattern else not hidden:
-            found.append(_file(filesystem, info.path, info.size, inner))
-    if not found:
-        raise MissingFileError(f"No file matches {given}." if pattern else f"The folder {given} has no files.")
-    return _once(found)
+            found.append(File(info.path, owner, info.size, _partition(inner)))
+    return _without_duplicates(found, url, folder=not pattern)
 
 
-def _once(files: list[File]) -> list[File]:
-    """Each file once: a link to a folder above leads to the same files again and again."""
+def _split_glob(url: str) -> tuple[str, str]:
+    """Split a URL into the folder above its first glob pattern, and the rest."""
+    parts = url.split("/")
+    at = next(index for index, part in enumerate(parts) if glob.has_magic(part))
+    return "/".join(parts[:at]), "/".join(parts[at:])
+
+
+def _without_duplicates(files: list[File], given: str, *, folder: bool = False) -> list[File]:
+    """Return each file once, as links may lead to the same file; raise an error if there are none."""
+    if not files:
+        raise MissingFileError(f"The folder {given} has no files." if folder else f"No file matches {given}.")
     seen: dict[str, File] = {}
     for file in files:
-        seen.setdefault(os.path.realpath(file.path) if file.local else file.path, file)
+        seen.setdefault(os.path.realpath(file.path) if file.filesystem is None else file.path, file)
     return list(seen.values())
 
 
-def _file(filesystem: Any, path: str, size: int, inner: str) -> File:
-    folders = [part.partition("=") for part in inner.split("/")[:-1]]
-    partition = {key: None if value == NOTHING else unquote(value) for key, equals, value in folders if equals and key}
-    relative = filesystem.type_name == "local" and not os.path.isabs(path)  # noqa: PTH117 - names stay as given
-    return File(path, filesystem, size, dict(partition), str(Path.cwd()) if relative else "")
+def _local_file(path: str, inner: str) -> File:
+    relative = not os.path.isabs(path)  # noqa: PTH117 - keep the given spelling
+    return File(path, None, Path(path).stat().st_size, _partition(inner), str(Path.cwd()) if relative else "")
 
 
-def _typed(files: list[File]) -> list[File]:
-    """Values of partitions as whole numbers, where all values of the same key are."""
+def _partition(path: str) -> dict[str, str | int | None]:
+    """Return the columns in the names of folders: ``year=2024/month=5/day.csv``."""
+    folders = [part.partition("=") for part in path.split("/")[:-1]]
+    return {
+        key: None if value == MISSING_PARTITION else unquote(value) for key, equals, value in folders if equals and key
+    }
+
+
+def _with_typed_partitions(files: list[File]) -> list[File]:
+    """Convert values of partitions to integers if all values of the same key are integers."""
     values: dict[str, set[Any]] = {}
     for file in files:
         for key, value in file.partition.items():
             values.setdefault(key, set()).add(value)
-    whole = {key for key, found in values.items() if all(v is None or _is_whole(v) for v in found)}
+    integers = {key for key, found in values.items() if all(v is None or _is_integer(v) for v in found)}
     return [
-        replace(file, partition={k: int(v) if k in whole and v is not None else v for k, v in file.partition.items()})
+        replace(
+            file, partition={k: int(v) if k in integers and v is not None else v for k, v in file.partition.items()}
+        )
         for file in files
     ]
 
 
-def _is_whole(text: str) -> bool:
+def _is_integer(text: str) -> bool:
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) < 19

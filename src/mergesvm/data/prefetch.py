@@ -1,4 +1,4 @@
-"""Reading and working ahead in threads, so that reading, parsing and learning overlap."""
+"""Iterate ahead in background threads, so that reading, parsing and learning overlap."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-WAIT_SECONDS = 0.1
-"""How often a reader that waits looks whether anyone still wants what it reads."""
+POLL_SECONDS = 0.1
+"""How often a waiting background thread checks whether the consumer has stopped."""
 
 
 def prefetched(items: Iterator[Item], depth: int = 2) -> Generator[Item, None, None]:
-    """The same items, read by a thread of their own, at most ``depth`` ahead.
+    """Yield the items of an iterator, which a background thread reads at most ``depth`` items ahead.
 
-    An error of the reader surfaces where its item would have come. When the consumer stops early, the reader stops and
-    ``items`` is closed before the generator returns.
+    An error is raised at the position of its item. When the consumer stops early, the thread stops and ``items`` is
+    closed before the generator returns.
 
     >>> list(prefetched(iter("abc")))
     ['a', 'b', 'c']
@@ -31,7 +31,7 @@ def prefetched(items: Iterator[Item], depth: int = 2) -> Generator[Item, None, N
     def put(item: tuple[bool, Any]) -> bool:
         while not stopped.is_set():
             try:
-                ready.put(item, timeout=WAIT_SECONDS)
+                ready.put(item, timeout=POLL_SECONDS)
             except queue.Full:
                 continue
             return True
@@ -43,7 +43,7 @@ def prefetched(items: Iterator[Item], depth: int = 2) -> Generator[Item, None, N
             for item in items:
                 if not put((True, item)):
                     break
-        except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the consumer
+        except BaseException as error:  # noqa: BLE001 - raised in the thread of the consumer
             end = error
         finally:
             close = getattr(items, "close", None)
@@ -61,36 +61,34 @@ def prefetched(items: Iterator[Item], depth: int = 2) -> Generator[Item, None, N
                     raise item
                 return
             yield item
-            del item  # or it would be held while the next one is waited for
+            del item  # to free its memory while waiting for the next one
     finally:
         stopped.set()
         thread.join()
 
 
-def worked_ahead(
-    function: Callable[[Item], Result], items: Iterator[Item], workers: int
-) -> Generator[Result, None, None]:
-    """What a function makes of each item, in their order, by so many threads that work ahead.
+def map_ahead(function: Callable[[Item], Result], items: Iterator[Item], workers: int) -> Generator[Result, None, None]:
+    """Yield the result of a function for each item, in order, computed ahead by background threads.
 
-    At most ``workers + 1`` items are held at a time. An error, of the function or of the items, surfaces where its
-    result would have come. When the consumer stops early, the threads are done before the generator returns.
+    At most ``workers + 1`` items are held at a time. An error of the function or of the iterator is raised at the
+    position of its item. When the consumer stops early, the threads end before the generator returns.
 
-    >>> list(worked_ahead(str.upper, iter("abc"), 2))
+    >>> list(map_ahead(str.upper, iter("abc"), 2))
     ['A', 'B', 'C']
     """
-    under_way: deque[Future[Result]] = deque()
+    pending: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(workers, "mergesvm-ahead") as pool:
         end: Exception | None = None
         try:
             while end is None:
                 try:
-                    under_way.append(pool.submit(function, next(items)))
-                except Exception as error:  # noqa: BLE001 - what came before it comes first
+                    pending.append(pool.submit(function, next(items)))
+                except Exception as error:  # noqa: BLE001 - raised after the results of earlier items
                     end = error
-                while len(under_way) > (workers if end is None else 0):
-                    yield under_way.popleft().result()
+                while len(pending) > (workers if end is None else 0):
+                    yield pending.popleft().result()
             if not isinstance(end, StopIteration):
                 raise end
         finally:
-            for future in under_way:
+            for future in pending:
                 future.cancel()

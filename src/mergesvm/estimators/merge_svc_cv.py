@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from mergesvm.analysis.grid import Grid
 from mergesvm.analysis.scoring import SCORINGS
 from mergesvm.analysis.validation import Validation, validate
-from mergesvm.data.labels import Labels, label_array
+from mergesvm.data.label_encoding import EncodedLabels
+from mergesvm.data.labels import label_array
 from mergesvm.data.rows.base import Rows
 from mergesvm.engines.base import Engine
 from mergesvm.engines.registry import placed
@@ -213,7 +214,7 @@ class MergeSVCCV(LinearClassifier):
         if not isinstance(rows, Rows):
             raise ParameterError("Splitters cannot see rows on a cluster: give cv as a number of folds.")
         # Splitters take labels of type object for continuous numbers, so they get plain values.
-        encoded = Labels.encode(labels)
+        encoded = EncodedLabels.encode(labels)
         target = label_array(encoded.classes)[encoded.codes]
         numbers = np.full(rows.n_rows, -1, dtype=np.int64)
         for fold, (train, test) in enumerate(check_cv(self.cv, target).split(X, target, groups)):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data.readers.base import Layout
+from mergesvm.data.layout import Layout
 from mergesvm.data.rows.base import Rows, spans
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.engines.threads import Threads

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from mergesvm.data.schema_format import read_layout
+from mergesvm.data.layout_format import read_layout
 from mergesvm.errors import MergeSVMError
 from mergesvm.features.base import FILE_KIND, FeatureMap
 from mergesvm.features.maps.chain import Chain

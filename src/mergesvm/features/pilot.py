@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data.labels import Labels
-from mergesvm.data.readers.base import Layout, Slice
+from mergesvm.data.label_encoding import EncodedLabels
+from mergesvm.data.layout import Layout
+from mergesvm.data.slice import Slice
 from mergesvm.data.rows.base import Rows
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.data.rows.sparse import SparseRows
@@ -82,7 +83,7 @@ class Pilot:
         labelled = len(labels) == len(samples)
         return cls(
             np.concatenate([sample.block for sample in samples])[order],
-            Labels.encode(np.concatenate(labels)).codes.astype(np.intp)[order] if labelled else None,
+            EncodedLabels.encode(np.concatenate(labels)).codes.astype(np.intp)[order] if labelled else None,
             layout,
             any(sample.sparse for sample in samples),
             generator,

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.hashing import group_hashes, row_hashes, stored_values
-from mergesvm.data.labels import Label, Labels
-from mergesvm.data.readers.base import Slice
+from mergesvm.data.label_encoding import EncodedLabels
+from mergesvm.data.labels import Label
 from mergesvm.data.rows.base import Rows, spans
+from mergesvm.data.slice import Slice
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, ParameterError
 from mergesvm.knowledge.gram.jit_policy import GRAM_JIT
@@ -162,4 +163,4 @@ def folded(batch: Batch, numbers: Numbers) -> Batch:
     for start, stop in chunks:
         np.take(table, places(start, stop), out=codes[start:stop], mode="clip")
     cells: Any = tuple(Cell(labels.classes[place // width - 1], int(place % width) - 1) for place in present)
-    return replace(batch, labels=Labels(labels.kind, cells, codes, counts[present]))
+    return replace(batch, labels=EncodedLabels(labels.kind, cells, codes, counts[present]))

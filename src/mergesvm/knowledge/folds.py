@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
-from mergesvm.data.readers.base import Layout
+from mergesvm.data.layout import Layout
 from mergesvm.errors import FormError, KnowledgeError, ParameterError, SignatureError, SubtractionError
 from mergesvm.knowledge.algebra import lowest_precision, merge, reanchor, recentred
 from mergesvm.knowledge.fold_assignment import FoldAssignment

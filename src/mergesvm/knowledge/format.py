@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label, label_kind
-from mergesvm.data.schema_format import layout_fields, read_layout
+from mergesvm.data.layout_format import layout_fields, read_layout
 from mergesvm.errors import DataError
 from mergesvm.features.format import read_map
 from mergesvm.features.maps.identity import Identity

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label, label_array
-from mergesvm.data.readers.base import Layout
+from mergesvm.data.layout import Layout
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.components import Components
 from mergesvm.knowledge.algebra import merge, reanchor, subtract

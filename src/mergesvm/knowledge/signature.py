@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mergesvm.data.labels import Label
-from mergesvm.data.readers.base import Layout
-from mergesvm.data.schema import Categories
+from mergesvm.data.layout import Categories, Layout
 from mergesvm.errors import SignatureError
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.identity import Identity

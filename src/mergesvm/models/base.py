@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.labels import as_labels, label_array
-from mergesvm.data.readers.base import Layout
+from mergesvm.data.layout import Layout
 from mergesvm.data.rows.base import Rows
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.errors import DataError, FormError

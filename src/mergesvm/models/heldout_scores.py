@@ -12,7 +12,7 @@ from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label
 from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError, FormError, ParameterError
-from mergesvm.knowledge.learning.local import Progress, batch_of
+from mergesvm.knowledge.learning.local import Progress
 
 Numbers = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def labelled_batches(X: Any, y: Any, sample_weight: Any, progress: Progress | No
         raise ParameterError("A scan provides labels and weights: leave out y and sample_weight.")
     for part in X:
         if part.rows.n_rows:
-            yield batch_of(part)
+            yield part.batch()
         if progress is not None:
             progress(X)
 

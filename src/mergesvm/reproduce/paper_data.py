@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from mergesvm.data.labels import Coded
 from mergesvm.data.scan import scan
 from mergesvm.errors import MissingFileError, MissingFolderError, ParameterError
 
@@ -71,7 +70,7 @@ class PaperData:
             )
         slices = list(scan(str(folder / self.files), label=self.label, format=self.format))
         X = np.concatenate([_dense(part.rows.block(0, part.rows.n_rows)) for part in slices])
-        labels = [part.labels.to_array() if isinstance(part.labels, Coded) else part.labels for part in slices]
+        labels = [part.label_array() for part in slices]
         return X, np.concatenate(labels).astype(np.int64)
 
     def _fetch(self) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -10,7 +10,7 @@ import pytest
 
 import mergesvm as ms
 from mergesvm.data.batch import Batch
-from mergesvm.data.readers.base import Layout
+from mergesvm.data.layout import Layout
 from mergesvm.engines import Threads
 from mergesvm.features import Identity
 from mergesvm.knowledge.learning.local import harvest_batch

@@ -11,7 +11,7 @@ from mergesvm.cli.command import command
 from mergesvm.cli.console import Console, check_output, dropped_rows, numeric_table
 from mergesvm.cli.data_options import LABELLED_DATA, DataOptions
 from mergesvm.cli.options import ConsoleOptions, Force, Model, Output
-from mergesvm.data.labels import Coded
+from mergesvm.data.labels import CategoricalLabels
 from mergesvm.data.scan import Scan
 from mergesvm.models.calibration import MIN_ROWS_FOR_ISOTONIC, check_method
 from mergesvm.models.load import load_model
@@ -68,7 +68,7 @@ def _compared(solved: Any, calibrated: Any, source: Scan, progress: Any) -> tupl
     before, after = Evaluation(solved.labels), Evaluation(solved.labels)
     for part in source:
         if part.rows.n_rows:
-            truth = part.labels.to_array() if isinstance(part.labels, Coded) else part.labels
+            truth = part.label_array()
             scores = solved.scores(part.rows)
             predicted = solved.classes_[solved.winners(scores)]
             before.add(truth, predicted, solved.probabilities(scores), part.weights)

@@ -12,7 +12,7 @@ from mergesvm.cli.command import Fields, command
 from mergesvm.cli.console import Console, numeric_table, short_number, table_cell
 from mergesvm.cli.open_files import open_any
 from mergesvm.cli.options import ConsoleOptions
-from mergesvm.data.readers.base import Layout
+from mergesvm.data.layout import Layout
 from mergesvm.features.base import FeatureMap
 from mergesvm.files.container import read_format
 from mergesvm.knowledge.fold_assignment import FoldAssignment

@@ -149,7 +149,7 @@ def _live_plot(console: Console, source: Scan, test: Prequential) -> Iterator[Ca
         now = time.perf_counter()
         if now - last > REFRESH_SECONDS:
             last = now
-            speed = f"{source.share:.0%} read, {test.rows:,} rows, {test.rows / (now - start):,.0f} rows/s"
+            speed = f"{source.fraction:.0%} read, {test.rows:,} rows, {test.rows / (now - start):,.0f} rows/s"
             plot = plot_lines([point[1] for point in test.points], max(16, terminal.width - 12))
             live.update(Group(*(Text(line) for line in (*plot, f"{speed}; {_accuracies(test)}"))), refresh=True)
 

@@ -1,4 +1,4 @@
-"""Feather and Arrow IPC, files and streams."""
+"""Read Feather and Arrow IPC, files and streams."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from typing import Any
 
 import pyarrow as pa
 
-from mergesvm.data.readers.base import Layout, Reader, Slice
+from mergesvm.data.layout import Layout
+from mergesvm.data.readers.base import Reader
 from mergesvm.data.readers.splittable import SplittableReader
 from mergesvm.data.readers.tabular import TableReader
 from mergesvm.data.rows.base import spans
+from mergesvm.data.slice import Slice
 
 
 class FeatherReader(TableReader, SplittableReader):
-    """Arrow IPC, batch by batch."""
+    """Reads Arrow IPC, batch by batch."""
 
     suffixes = (".feather", ".arrow", ".arrows", ".ipc")
     unit = "record batch"
-    counted = False  # the number of rows of a batch lies with it, and would have to be looked for
+    counted = False  # the number of rows is stored with each batch, not in one place
 
     @contextmanager
     def _opened(self, columns: list[str] | None = None) -> Iterator[tuple[Any, int | None]]:
-        """The reader, and the number of batches, which a stream does not know."""
-        # Not mapped into memory: a file that is cut short meanwhile would end the process.
-        with self.file.open() as raw:
+        """Open the file; returns Arrow's reader and the number of batches, None for a stream."""
+        # Not memory-mapped, because truncating a mapped file would crash the process.
+        with self.file.open_arrow() as raw:
             as_file = raw.read(6) == b"ARROW1"
             raw.seek(0)
             open_it = pa.ipc.open_file if as_file else pa.ipc.open_stream
@@ -38,21 +40,21 @@ class FeatherReader(TableReader, SplittableReader):
             yield reader, reader.num_record_batches if as_file else None
 
     def arrow_schema(self) -> Any:
-        """Names and types of the columns."""
+        """Return names and types of the columns."""
         with self._opened() as (reader, _):
             return reader.schema
 
-    def cut(self, size: int) -> list[Reader]:
-        """Runs of record batches; not of a stream, which has to be read from its beginning."""
+    def split(self, size: int) -> list[Reader]:
+        """Split into ranges of record batches, unless it is a stream."""
         with self.reading(), self._opened() as (_, count):
-            return [self] if count is None else self.evenly(self.span or range(count), size)
+            return [self] if count is None else self.split_span(self.span or range(count), size)
 
     def slices(self, layout: Layout, rows: int) -> Iterator[Slice]:
-        """The rows of the file, or of a part of it."""
+        """Yield the rows of the file, or of a part of it."""
         return self.named(super().slices(layout, rows))
 
     def tables(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
-        """Record batches of some columns."""
+        """Yield record batches of some columns."""
         with self._opened(columns) as (reader, count):
             batches = reader
             if count is not None:

@@ -1,4 +1,4 @@
-"""Arrays of numpy, one a file."""
+"""Read ``.npy`` files."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from mergesvm.data.readers.npy_header import read_npy_header
 
 
 class NpyReader(ArrayReader):
-    """``.npy``; labels are a column by its number, or another ``.npy`` file."""
+    """Reads ``.npy``; labels are a column, by number, or another ``.npy`` file."""
 
     suffixes = (".npy",)
     paired = True
-    sought = True
+    seekable = True
 
     def rows(self) -> AbstractContextManager[ArrayStream]:
-        """The array of the file."""
+        """Open the array of the file."""
         return _opened(self.file)
 
     def labels(self) -> AbstractContextManager[ArrayStream] | None:
-        """The array of the other file."""
-        return _opened(self.terms.label) if isinstance(self.terms.label, File) else None
+        """Open the array of the label file."""
+        return _opened(self.options.label) if isinstance(self.options.label, File) else None
 
 
 @contextmanager
@@ -38,19 +38,19 @@ def _opened(file: File) -> Iterator[ArrayStream]:
         if fortran and len(shape) == 2:
             yield _ColumnStream(stream, dtype, shape, stream.tell())
         elif fortran and len(shape) > 2:
-            raise ValueError("an array of more than two dimensions is stored with the last one first")
+            raise ValueError("an array of more than two dimensions is stored in Fortran order")
         else:
             yield ArrayStream(stream, dtype, shape)
 
 
 @dataclass(frozen=True)
 class _ColumnStream(ArrayStream):
-    """An array that is stored column by column: of each, the part that is wanted is read."""
+    """An array in Fortran order: the rows are collected from each column."""
 
     begin: int = 0
 
     def skip(self, rows: int) -> None:
-        """Nothing: each column is sought when it is read."""
+        """Do nothing, because reading seeks each column."""
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         size = self.dtype.itemsize

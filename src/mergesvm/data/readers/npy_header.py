@@ -1,4 +1,4 @@
-"""The header of a numpy array in a file."""
+"""Read the header of a ``.npy`` file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-LONGEST_HEADER = 2**16
+MAX_HEADER_BYTES = 2**16
 
 
 def read_npy_header(stream: Any) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
-    """Type, shape, and whether columns come first, from a stream that is then at the first number.
+    """Return type, shape and whether the order is Fortran's; the stream is then at the first number.
 
-    numpy's own reader goes to some length to understand headers that Python 2 wrote; a damaged one leads it astray.
+    numpy's own reader also accepts headers of Python 2, and raises unrelated errors for damaged headers.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -25,18 +25,18 @@ def read_npy_header(stream: Any) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
     """
     start = stream.read(8)
     if start[:6] != b"\x93NUMPY" or len(start) < 8 or start[6] not in (1, 2, 3):
-        raise ValueError("it is not a numpy array")
+        raise ValueError("not a numpy array")
     length = int.from_bytes(stream.read(2 if start[6] == 1 else 4), "little")
-    if length > LONGEST_HEADER:
-        raise ValueError("its header is too long")
+    if length > MAX_HEADER_BYTES:
+        raise ValueError("the header is too long")
     text = stream.read(length)
     try:
         fields = ast.literal_eval(text.decode("utf-8" if start[6] == 3 else "latin-1").strip())
         dtype, shape, fortran = np.dtype(str(fields["descr"])), fields["shape"], fields["fortran_order"]
     except (ValueError, SyntaxError, TypeError, LookupError, RecursionError, MemoryError):
-        raise ValueError("its header cannot be read") from None
+        raise ValueError("the header is not valid") from None
     if dtype.kind not in "biufU" or not isinstance(shape, tuple) or not isinstance(fortran, bool):
-        raise ValueError(f"it is of type {dtype}, which is neither numbers nor text")
+        raise ValueError(f"an array of type {dtype}, which is neither numbers nor text")
     if not all(type(size) is int and size >= 0 for size in shape) or math.prod(shape) > 2**62:
-        raise ValueError("its shape cannot be read")
+        raise ValueError("the shape is not valid")
     return dtype, shape, fortran

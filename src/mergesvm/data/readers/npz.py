@@ -1,4 +1,4 @@
-"""Archives of numpy arrays."""
+"""Read ``.npz`` archives."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from mergesvm.data.readers.arrays import ArrayReader, ArrayStream
 from mergesvm.data.readers.npy_header import read_npy_header
 from mergesvm.errors import DataError
 
-MOST_SHOWN = 20
+MAX_NAMES_SHOWN = 20
 
 
 class NpzReader(ArrayReader):
-    """``.npz``, decompressed row by row: the array X, or the only one beside the labels, and labels by their name."""
+    """Reads ``.npz``: rows are the array X, or the only one besides the labels; labels are an array by name."""
 
     suffixes = (".npz",)
-    sought = False  # an array has one checksum, which is known to be right only when all of it has been read
+    seekable = False  # the checksum of an array is verified only when all of it is read
 
     def rows(self) -> AbstractContextManager[ArrayStream]:
-        """The array X, or the only one that is not the labels."""
+        """Open the array X, or the only one besides the labels."""
         return self._member(None)
 
     def labels(self) -> AbstractContextManager[ArrayStream] | None:
-        """The array named by the label."""
-        return None if self.terms.label is None else self._member(self.terms.label)
+        """Open the array of labels."""
+        return None if self.options.label is None else self._member(self.options.label)
 
     @contextmanager
     def _member(self, name: str | None) -> Iterator[ArrayStream]:
@@ -36,19 +36,19 @@ class NpzReader(ArrayReader):
         ):
             dtype, shape, fortran = read_npy_header(stream)
             if fortran and sum(size > 1 for size in shape) > 1:
-                raise self.malformed("an array is stored by columns, and cannot be read row by row")
+                raise self.malformed("an array in Fortran order cannot be read row by row. Save it in C order")
             yield ArrayStream(stream, dtype, shape)
 
     def _name_of_rows(self, archive: zipfile.ZipFile) -> str:
         names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-        known = ", ".join(names[:MOST_SHOWN]) + (", ..." if len(names) > MOST_SHOWN else "")
-        label = self.terms.label
+        known = ", ".join(names[:MAX_NAMES_SHOWN]) + (", ..." if len(names) > MAX_NAMES_SHOWN else "")
+        label = self.options.label
         if label is not None and label not in names:
-            raise DataError(f"{self.file.name}: there is no array {label!r} of labels. There are: {known}.")
+            raise DataError(f"{self.file.name}: there is no array {label!r} of labels, only {known}.")
         others = [name for name in names if name != label]
         if len(others) != 1 and "X" not in others:
             raise DataError(
-                f"{self.file.name}: which array holds the rows? There are: {known}. Name it X, and name the "
+                f"{self.file.name}: cannot tell which of the arrays {known} holds the rows. Name it X, and name the "
                 f"array of labels with label=."
             )
         return others[0] if len(others) == 1 else "X"

@@ -1,4 +1,4 @@
-"""Parquet files."""
+"""Read Parquet files."""
 
 from __future__ import annotations
 
@@ -14,55 +14,55 @@ from mergesvm.data.readers.tabular import TableReader
 
 
 class ParquetReader(TableReader, SplittableReader):
-    """Parquet, row group by row group; page checksums are verified where there are any."""
+    """Reads Parquet, row group by row group, and verifies page checksums."""
 
     suffixes = (".parquet", ".pq")
     unit = "row group"
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        with self.file.open() as raw:
-            # Without buffering ahead: that holds whole files in memory, and reads no faster from a disk.
+        with self.file.open_arrow() as raw:
+            # Pre-buffering would hold whole files in memory, and reads no faster from a disk.
             yield pq.ParquetFile(raw, pre_buffer=False, page_checksum_verification=True)
 
     def arrow_schema(self) -> Any:
-        """Names and types of the columns."""
+        """Return names and types of the columns."""
         with self._opened() as file:
             return file.schema_arrow
 
     def n_rows(self) -> int:
-        """The number of rows, from the footer."""
+        """Return the number of rows, from the footer."""
         with self.reading(), self._opened() as file:
             return sum(_group_rows(file.metadata, self._chosen(file.metadata)))
 
-    def cut(self, size: int) -> list[Reader]:
-        """Runs of row groups."""
+    def split(self, size: int) -> list[Reader]:
+        """Split into ranges of row groups."""
         with self.reading(), self._opened() as file:
             groups = self._chosen(file.metadata)
-            return self.evenly(groups, size, _group_rows(file.metadata, groups))
+            return self.split_span(groups, size, _group_rows(file.metadata, groups))
 
     def _chosen(self, metadata: Any) -> range:
         return range(metadata.num_row_groups) if self.span is None else self.span
 
     def tables(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
-        """Record batches of some columns."""
+        """Yield record batches of some columns."""
         with self._opened() as file:
             groups = self._chosen(file.metadata)
             total, done = sum(_group_rows(file.metadata, groups)), 0
-            # Plain values are copied, not decoded: then one thread leaves more of the machine to learning.
-            threads = self.span is None and _unpacked_bytes(file.metadata) > 1.1 * self.file.size
+            # Uncompressed values are only copied: one thread is enough, and leaves the other cores to learning.
+            threads = self.span is None and _uncompressed_bytes(file.metadata) > 1.1 * self.file.size
             for batch in file.iter_batches(rows, list(groups), columns, use_threads=threads):
                 batch.validate(full=True)
                 done += batch.num_rows
                 yield batch, done / max(1, total)
             if done != total:
-                raise self.malformed(f"{total:,} rows are promised, {done:,} are there")
+                raise self.malformed(f"{done:,} rows instead of {total:,} as in the footer")
 
 
 def _group_rows(metadata: Any, groups: range) -> list[int]:
     return [int(metadata.row_group(index).num_rows) for index in groups]
 
 
-def _unpacked_bytes(metadata: Any) -> int:
-    # Not by asking the columns: in pyarrow, those of a damaged file may end the process.
+def _uncompressed_bytes(metadata: Any) -> int:
+    # Not from the columns: pyarrow may crash on those of a damaged file.
     return sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))

@@ -1,4 +1,4 @@
-"""What readers of text have in common: lines, and the parts of a file that begin and end with them."""
+"""The base class of readers of text, which is split at line breaks."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ from mergesvm.data.readers.base import Reader
 from mergesvm.data.readers.splittable import SplittableReader
 from mergesvm.data.text_parser.lines import LineRange
 
-LOOK_BYTES = 2**22
-"""So much of the beginning of a file decides whether it can be cut."""
+INSPECTED_BYTES = 2**22
+"""This much of the beginning of a file decides whether it can be split."""
 
 
 class TextReader(SplittableReader):
-    """A file of lines, plain or compressed."""
+    """Reads a file of lines, plain or compressed."""
 
     unit = "byte"
     counted = False
 
-    def cut(self, size: int) -> list[Reader]:
-        """Ranges of bytes, each with the lines that begin in it; not of compressed text, nor of very long lines."""
-        if self.file.packing is not None:
+    def split(self, size: int) -> list[Reader]:
+        """Split into byte ranges, each with the lines that begin in it, unless compressed or of very long lines."""
+        if self.file.compression is not None:
             return [self]
         span = self.span
         if span is None:
             with self.reading(), self.file.open() as raw:
-                start = raw.read(LOOK_BYTES)
+                start = raw.read(INSPECTED_BYTES)
             body = self.body(start) if b"\n" in start else None
             if body is None:
                 return [self]
             span = range(body, self.file.size)
-        return self.evenly(span, size)
+        return self.split_span(span, size)
 
     def body(self, start: bytes) -> int | None:  # noqa: ARG002
-        """Where the rows begin in a file that begins like this; None if line breaks need not be ends of rows."""
+        """Return where the rows begin, given the start of the file; None if a line break may be within a row."""
         return 0
 
     def check_text(self, text: bytes) -> None:
-        """Raise an error if what is read of a part shows that the file should not have been cut."""
+        """Raise an error if text of a part shows that the file should not have been split."""
 
     @contextmanager
     def text(self, *, whole: bool = False) -> Iterator[tuple[Any, Callable[[], float]]]:
-        """The text to be read, and how much of it has been: that of the part, or of the whole file all the same."""
+        """Open the text of the part, or of the whole file; returns it with a function for the fraction read."""
         stream, raw = self.file.stream()
         with closing(raw), closing(stream):
             if self.span is None or whole:
                 yield stream, lambda: min(1.0, raw.tell() / max(1, self.file.size))
             else:
                 lines = LineRange(raw, self.span, self.check_text)
-                yield lines, lambda: lines.share
+                yield lines, lambda: lines.fraction

@@ -1,9 +1,10 @@
-"""What every source of rows looks like from inside: a width, perhaps names, and blocks read one after another."""
+"""The base class of rows in memory: a width, optional names, and blocks that are read one after another."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,69 +12,71 @@ import numpy as np
 from mergesvm.errors import DataError
 
 BLOCK_BYTES = 32 * 2**20
-"""How large a block of converted rows may become: a few of these are all the memory that reading takes."""
+"""Maximum size of a block of converted rows; reading holds only a few blocks in memory."""
+
+MIN_BLOCK_ROWS = 256
 
 
 class Rows(ABC):
-    """Rows of equal width that can be read in blocks, without a copy of the whole.
+    """Rows of equal width that are read in blocks, without a copy of the whole.
 
     Attributes
     ----------
     n_rows, width : int
         The shape.
     names : tuple of str or None
-        The names of the columns, where the source has them.
+        Names of the columns, if the source has them.
     """
 
     n_rows: int
     width: int
     names: tuple[str, ...] | None = None
     source: str = "Input X"
-    """How messages name where the rows come from."""
+    """The name of the source in error messages."""
     first: int = 0
-    """The number of the first row there."""
+    """The number of the first row within the source."""
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Any:
-        """Rows ``start`` to ``stop``: a C-contiguous numeric array, or a CSR array where the source is sparse."""
+        """Return rows ``start`` to ``stop``: a C-contiguous numeric array, or a CSR array if the source is sparse."""
 
     @abstractmethod
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
-        """Row, column and value of the first NaN or infinity in the rows ``start`` to ``stop``."""
+        """Return row, column and value of the first NaN or infinity in rows ``start`` to ``stop``."""
 
     def blocks(self) -> Iterator[tuple[int, int]]:
-        """Spans of rows that hold at most :data:`BLOCK_BYTES` each, or 256 rows, once they are float64."""
-        return spans(self.n_rows, max(256, BLOCK_BYTES // (8 * self.width)))
+        """Yield spans of rows of at most :data:`BLOCK_BYTES` as float64, but of at least 256 rows."""
+        return spans(self.n_rows, max(MIN_BLOCK_ROWS, BLOCK_BYTES // (8 * self.width)))
 
     def part(self, start: int, stop: int) -> Rows:
-        """Rows ``start`` to ``stop`` as rows by themselves; messages go on to name rows by their place in the whole."""
+        """Return a view of rows ``start`` to ``stop``; error messages keep the row numbers of the whole."""
         return _Part(self, start, stop)
 
-    def alone(self, start: int, stop: int) -> Rows:
-        """Rows ``start`` to ``stop`` in memory of their own."""
-        from mergesvm.data.rows.dense import DenseRows
-        from mergesvm.data.rows.sparse import SparseRows
-
-        block = self.block(start, stop)
-        rows = DenseRows(block) if isinstance(block, np.ndarray) else SparseRows(block)
-        rows.names, rows.source, rows.first = self.names, self.source, self.first + start
-        return rows
-
     def column(self, index: int) -> str:
-        """How a message names a column."""
+        """Return the name of a column in error messages."""
         return f"column {index}" if self.names is None else f"column {self.names[index]!r}"
 
     def check_finite(self, needed: str = "before learning") -> None:
-        """Raise an error that names the first NaN or infinity, row by row."""
+        """Raise an error that names the first NaN or infinity."""
         for start, stop in self.blocks():
             found = self.nonfinite(start, stop)
             if found is not None:
                 row, column, value = found
-                what, cure = ("NaN", "missing") if np.isnan(value) else ("infinity", "infinite")
+                what, adjective = ("NaN", "missing") if np.isnan(value) else ("infinity", "infinite")
                 raise DataError(
                     f"{self.source} contains {what}: row {self.first + row}, {self.column(column)}. "
-                    f"Remove or impute {cure} values {needed}."
+                    f"Remove or impute {adjective} values {needed}."
                 )
+
+    @contextmanager
+    def naming_errors(self) -> Iterator[None]:
+        """Add the source and the first row to data errors raised in a ``with`` block."""
+        try:
+            yield
+        except DataError as error:
+            if self.source == Rows.source or self.source in str(error):
+                raise
+            raise DataError(f"{self.source}, rows from {self.first} on: {error}") from None
 
 
 class _Part(Rows):

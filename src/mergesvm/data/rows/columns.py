@@ -1,4 +1,4 @@
-"""Rows of columns that lie apart, as tables in files have them."""
+"""Rows stored as separate columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mergesvm.data.rows.base import Rows
 
 
 class ColumnRows(Rows):
-    """Rows over one-dimensional arrays, one a column; put together block by block.
+    """Rows over one-dimensional arrays, one per column, which are assembled block by block.
 
     >>> import numpy as np
     >>> rows = ColumnRows([np.array([1, 2], dtype=np.uint8), np.array([0.5, 1.5], dtype=np.float32)], ("a", "b"))
@@ -30,17 +30,17 @@ class ColumnRows(Rows):
         self.dtype = np.dtype(np.float32) if common == np.float16 else common
 
     def block(self, start: int, stop: int) -> NDArray[Any]:
-        """Rows as a C-contiguous array of the narrowest type that holds all columns."""
+        """Return rows as a C-contiguous array of the narrowest type that holds all columns."""
         block = np.empty((stop - start, self.width), dtype=self.dtype)
-        with np.errstate(all="ignore"):  # a NaN of an odd kind is one all the same
+        with np.errstate(all="ignore"):  # converting a signalling NaN warns
             for index, column in enumerate(self.columns):
                 block[:, index] = column[start:stop]
         return block
 
     def strip(self, start: int, stop: int) -> NDArray[Any]:
-        """The same rows, column by column in memory: as they lie there, or else copied whole, which is still fast."""
+        """Return the same rows as a Fortran-contiguous array: a view if the columns are equally spaced, else a copy."""
         if self._step is not None:
-            return np.asarray(_Lines(self.columns, start, stop, self._step))
+            return np.asarray(_EquallySpaced(self.columns, start, stop, self._step))
         strip = np.empty((self.width, stop - start), dtype=self.dtype)
         with np.errstate(all="ignore"):
             for index, column in enumerate(self.columns):
@@ -49,16 +49,16 @@ class ColumnRows(Rows):
 
     @cached_property
     def _step(self) -> int | None:
-        """By how many bytes one column lies behind the other, where that is the same for all: lines of one matrix."""
+        """The distance in bytes from each column to the next, if all are equal, as in the rows of one matrix."""
         dense = (self.dtype.itemsize,)
         if any(column.dtype != self.dtype or column.strides != dense for column in self.columns):
             return None
-        steps = {there - here for here, there in pairwise(map(_place, self.columns))}
+        steps = {there - here for here, there in pairwise(map(_address, self.columns))}
         step = steps.pop() if len(steps) == 1 else 0
         return step if step > 0 else None
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
-        """Row, column and value of the first NaN or infinity."""
+        """Return row, column and value of the first NaN or infinity."""
         found = []
         for index, column in enumerate(self.columns):
             part = column[start:stop]
@@ -68,13 +68,13 @@ class ColumnRows(Rows):
         return min(found, default=None)
 
 
-class _Lines:
-    """Some rows of columns that lie at equal distances, as an array that keeps all of the columns, to be read only."""
+class _EquallySpaced:
+    """Some rows of equally spaced columns as a read-only array, which keeps all of the columns alive."""
 
     def __init__(self, columns: list[NDArray[Any]], start: int, stop: int, step: int) -> None:
         self.columns, kind = columns, columns[0].dtype
         self.__array_interface__ = {
-            "data": (_place(columns[0]) + start * kind.itemsize, True),
+            "data": (_address(columns[0]) + start * kind.itemsize, True),
             "shape": (stop - start, len(columns)),
             "strides": (kind.itemsize, step),
             "typestr": kind.str,
@@ -82,7 +82,6 @@ class _Lines:
         }
 
 
-def _place(column: NDArray[Any]) -> int:
-    """The address of an array."""
+def _address(column: NDArray[Any]) -> int:
     address: int = column.__array_interface__["data"][0]
     return address

@@ -1,4 +1,4 @@
-"""The one door through which rows come in."""
+"""Convert arrays, sparse matrices, tables and lists to rows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from mergesvm.errors import DataError
 
 
 def as_rows(X: Any, *, empty: bool = False) -> Rows:
-    """Rows from a numpy array, a scipy sparse array, a pandas, polars or Arrow table, or nested sequences.
+    """Return rows of a numpy array, a scipy sparse array, a pandas, polars or Arrow table, or nested sequences.
 
-    Nothing is copied as a whole: what needs converting is converted when a block of it is read. No rows at all are an
-    error, unless they are allowed.
+    Values are converted block by block as they are read, never as a whole. Zero rows are an error unless ``empty``.
 
     >>> as_rows([[1.0, 2.0], [3.0, 4.0]]).n_rows
     2
@@ -28,8 +27,8 @@ def as_rows(X: Any, *, empty: bool = False) -> Rows:
         return X
     if hasattr(X, "map_partitions") and hasattr(X, "columns"):
         raise DataError(
-            "X is a table in partitions that lie elsewhere. Fetch it first, as with X.compute(), or take one partition "
-            "after another, as with X.map_partitions(model.predict)."
+            "X is a partitioned table of a cluster. Fetch it first, as with X.compute(), or process one partition at a "
+            "time, as with X.map_partitions(model.predict)."
         )
     if sparse.issparse(X):
         _check_kind(X.dtype)
@@ -50,22 +49,30 @@ def as_rows(X: Any, *, empty: bool = False) -> Rows:
     return rows
 
 
+def copy_of_rows(rows: Rows, start: int, stop: int) -> Rows:
+    """Return rows ``start`` to ``stop`` without the rest, to be sent to another process."""
+    block = rows.block(start, stop)
+    part: Rows = DenseRows(block) if isinstance(block, np.ndarray) else SparseRows(block)
+    part.names, part.source, part.first = rows.names, rows.source, rows.first + start
+    return part
+
+
 def _dense(X: Any) -> NDArray[Any]:
     try:
         array = np.asarray(X.astype(np.float64).filled(np.nan) if np.ma.is_masked(X) else X)
         if array.dtype.kind in "US" and not hasattr(X, "dtype"):
-            # A list in which one cell is text: as objects, the cell can be named.
+            # A list with text in one cell: as objects, so that an error can name the cell.
             array = np.array(X, dtype=object)
     except ValueError:
         array = _nested(X)
     if array.ndim == 0:
         hint = " Call .collect() first." if hasattr(X, "collect") else ""
         raise DataError(
-            f"Expected 2D array, got {type(X).__name__} instead: X has to be an array, a sparse array or a table.{hint}"
+            f"Expected 2D array, got {type(X).__name__} instead: X must be an array, a sparse array or a table.{hint}"
         )
     if array.ndim != 2:
         raise DataError(
-            f"Expected 2D array, got {array.ndim}D array instead: X of shape {array.shape} has to be rows by columns. "
+            f"Expected 2D array, got {array.ndim}D array instead: X of shape {array.shape} must be rows by columns. "
             f"Reshape your data with X.reshape(-1, 1) if it has a single feature, X.reshape(1, -1) if it is one row, "
             f"or X.reshape(len(X), -1) if each row is an image."
         )
@@ -75,16 +82,16 @@ def _dense(X: Any) -> NDArray[Any]:
 
 def _check_kind(dtype: np.dtype[Any]) -> None:
     if dtype.kind == "c":
-        raise DataError("Complex data not supported: X has to be real numbers.")
+        raise DataError("Complex data not supported: X must be real numbers.")
     if dtype.kind not in "biufO":
         raise DataError(
-            f"Input X is not numeric: every column is of type {dtype}, from column 0, row 0 on. "
+            f"Input X is not numeric: every column is of type {dtype}, starting with column 0, row 0. "
             f"Encode text, dates and categories as numbers."
         )
 
 
 def _nested(X: Any) -> NDArray[Any]:
-    """Rows that numpy cannot read: of unequal length, or with a sequence in a cell, which is then found as such."""
+    """Return an array of objects if a cell holds a sequence; raise an error if rows are of unequal length."""
     lengths = [len(row) if hasattr(row, "__len__") else 1 for row in X]
     row = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
     if row is None:

@@ -1,4 +1,4 @@
-"""Rows of a numpy array, of any numeric kind."""
+"""Rows of a numpy array of any numeric type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mergesvm.errors import DataError
 
 
 class CellTypeError(DataError, TypeError):
-    """A cell that is not a number at all."""
+    """A cell of a type that cannot be converted to a number."""
 
 
 class DenseRows(Rows):
@@ -30,14 +30,14 @@ class DenseRows(Rows):
         self.names = names
 
     def block(self, start: int, stop: int) -> NDArray[Any]:
-        """Rows as a C-contiguous array of their own numeric type."""
+        """Return rows as a C-contiguous array of their own numeric type."""
         part = self.array[start:stop]
         if part.dtype == object:
             part = self._numbers(part, start)
         return np.ascontiguousarray(part)
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
-        """Row, column and value of the first NaN or infinity."""
+        """Return row, column and value of the first NaN or infinity."""
         block = self.block(start, stop)
         if block.dtype.kind != "f":
             return None
@@ -48,10 +48,9 @@ class DenseRows(Rows):
         return start + int(row), int(column), float(block[row, column])
 
     def _numbers(self, part: NDArray[Any], start: int) -> NDArray[np.float64]:
-        # An array of Python objects is read value by value only to find the one that is not a number.
         try:
             return part.astype(np.float64)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError):  # find the value that is not a number
             for (row, column), value in np.ndenumerate(part):
                 try:
                     float(value)
@@ -59,6 +58,6 @@ class DenseRows(Rows):
                     kind = CellTypeError if isinstance(error, TypeError) else DataError
                     raise kind(
                         f"Input X is not numeric: row {start + row}, {self.column(column)} holds {value!r} ({error}). "
-                        f"Encode text and categories as numbers, and remove or impute what is missing."
+                        f"Encode text and categories as numbers, and remove or impute missing values."
                     ) from None
             raise

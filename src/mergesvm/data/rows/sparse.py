@@ -9,8 +9,8 @@ import numpy as np
 from mergesvm.data.rows.base import Rows
 from mergesvm.errors import DataError
 
-DENSE = 0.2
-"""Rows of which more than this share is stored are faster multiplied as dense blocks; see benchmarks/crossovers.py."""
+MAX_SPARSE_DENSITY = 0.2
+"""Denser matrices are multiplied faster as dense blocks; see benchmarks/crossovers.py."""
 
 
 class SparseRows(Rows):
@@ -24,48 +24,50 @@ class SparseRows(Rows):
 
     def __init__(self, matrix: Any) -> None:
         self.matrix = matrix.tocsr()
-        if self.matrix.dtype.char in "eg":  # half and extended precision, which the kernels do not take
+        if self.matrix.dtype.char in "eg":  # half and extended precision, which compiled functions do not take
             self.matrix = self.matrix.astype(np.float64)
         self.n_rows, self.width = matrix.shape
-        self._check_places()
+        self._check_indices()
 
-    def _check_places(self) -> None:
-        """Raise an error for places outside of the matrix, which compiled code would follow anywhere."""
+    def _check_indices(self) -> None:
+        """Raise an error for indices outside of the matrix, because compiled functions do not check bounds."""
         starts, columns = self.matrix.indptr, self.matrix.indices
         if starts[0] != 0 or starts[-1] > min(len(columns), len(self.matrix.data)) or (np.diff(starts) < 0).any():
-            raise DataError("Input X is a broken sparse array: its indptr does not run from 0 on to its values.")
+            raise DataError(
+                "Input X is an invalid sparse array: indptr must start at 0, never decrease, and end within its values."
+            )
         columns = columns[: starts[-1]]
         if len(columns) and not (columns.min() >= 0 and columns.max() < self.width):
             at = int(np.argmax((columns < 0) | (columns >= self.width)))
             row = int(np.searchsorted(starts, at, side="right")) - 1
             raise DataError(
-                f"Input X is a broken sparse array: row {row} has a value in column {columns[at]}, and there are "
+                f"Input X is an invalid sparse array: row {row} has a value in column {columns[at]}, but there are "
                 f"{self.width} columns."
             )
 
     @classmethod
     def of(cls, matrix: Any) -> Rows:
-        """Sparse rows, or rows to be read as dense blocks where too much is stored for sparseness to pay."""
+        """Return sparse rows, or rows read as dense blocks if the matrix is not sparse enough."""
         rows = cls(matrix)
-        return DensifiedRows(rows) if rows.density > DENSE else rows
+        return DensifiedRows(rows) if rows.density > MAX_SPARSE_DENSITY else rows
 
     @property
     def density(self) -> float:
-        """The share of values that are stored."""
+        """The fraction of values that are stored."""
         return float(self.matrix.nnz / max(1, self.n_rows * self.width))
 
     def block(self, start: int, stop: int) -> Any:
-        """Rows as CSR without duplicate entries and with sorted columns."""
+        """Return rows as CSR without duplicate entries and with sorted columns."""
         whole = start == 0 and stop == self.n_rows
         part = self.matrix if whole else self.matrix[start:stop]
         if not part.has_canonical_format:
-            # On a copy: the matrix is the caller's.
+            # On a copy, because the matrix is the caller's.
             part = part.copy() if whole else part
             part.sum_duplicates()
         return part
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
-        """Row, column and value of the first NaN or infinity."""
+        """Return row, column and value of the first NaN or infinity."""
         block = self.block(start, stop).tocoo()
         bad = np.flatnonzero(~np.isfinite(block.data))
         if not len(bad):
@@ -88,9 +90,9 @@ class DensifiedRows(Rows):
         self.n_rows, self.width = rows.n_rows, rows.width
 
     def block(self, start: int, stop: int) -> Any:
-        """Rows as a C-contiguous array."""
+        """Return rows as a C-contiguous array."""
         return self.rows.block(start, stop).toarray()
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
-        """Row, column and value of the first NaN or infinity."""
+        """Return row, column and value of the first NaN or infinity."""
         return self.rows.nonfinite(start, stop)

@@ -1,4 +1,4 @@
-"""Rows of a data frame: pandas, polars or Arrow, converted block by block."""
+"""Rows of pandas, polars and Arrow tables, converted block by block."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class TableRows(Rows):
     def __init__(self, n_rows: int, names: Sequence[Any], read: Callable[[int, int], NDArray[np.float64]]) -> None:
         self.n_rows = n_rows
         self.width = len(names)
-        # As in scikit-learn, names are names only if all of them are text.
+        # As in scikit-learn, names count only if all of them are strings.
         self.names = tuple(names) if all(isinstance(name, str) for name in names) else None
         self._read = read
         if self.names is not None and len(set(self.names)) < self.width:
             twice = next(name for name in self.names if self.names.count(name) > 1)
-            raise DataError(f"Column name {twice!r} occurs more than once in X. Give every column a name of its own.")
+            raise DataError(f"Column name {twice!r} occurs more than once in X. Give every column a unique name.")
 
     @classmethod
     def of(cls, table: Any) -> TableRows | None:
-        """Recognise a table by its manners, so that none of the packages need be installed; None if it is not one."""
+        """Return the rows of a table, or None if it is not one; recognised by its attributes, without an import."""
         if hasattr(table, "iloc") and hasattr(table, "columns"):
             return _pandas(table)
         if hasattr(table, "to_arrow") and hasattr(table, "schema"):
@@ -43,11 +43,11 @@ class TableRows(Rows):
         return None
 
     def block(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Rows as a C-contiguous float64 array."""
+        """Return rows as a C-contiguous float64 array."""
         return np.ascontiguousarray(self._read(start, stop), dtype=np.float64)
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
-        """Row, column and value of the first NaN or infinity."""
+        """Return row, column and value of the first NaN or infinity."""
         block = self.block(start, stop)
         bad = np.argwhere(~np.isfinite(block))
         return None if not len(bad) else (start + int(bad[0][0]), int(bad[0][1]), float(block[tuple(bad[0])]))
@@ -71,7 +71,7 @@ def _pandas(frame: Any) -> TableRows:
 
 
 def _first_text(column: Any, dtype: Any) -> int | None:
-    """The first row that is not a number, in a column of objects; in any other column the first of all."""
+    """Return the first row of a column of objects that is not a number; row 0 of any other column."""
     if dtype.kind != "O" or str(dtype) != "object":
         return 0
     missing = column.isna()

@@ -109,7 +109,7 @@ class LineRange(io.RawIOBase):
         return self._begin == self._end
 
     @property
-    def share(self) -> float:
+    def fraction(self) -> float:
         """How much has been read, between 0 and 1."""
         return 1.0 if self.empty else (self._at - self._begin) / (self._end - self._begin)
 

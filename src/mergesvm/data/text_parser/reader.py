@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from mergesvm.data.prefetch import worked_ahead
+from mergesvm.data.prefetch import map_ahead
 from mergesvm.data.text_parser.buffers import BufferPool
 from mergesvm.data.text_parser.lines import whole_lines
 
@@ -54,7 +54,7 @@ def plain_batches(
     def parse(text: NDArray[np.uint8]) -> tuple[Any, bool]:
         return layout.parse(text, delimiter, text_csv)
 
-    for batch, whole in worked_ahead(parse, chain([first], stretches), WORKERS):
+    for batch, whole in map_ahead(parse, chain([first], stretches), WORKERS):
         if batch is not None and batch.num_rows:
             yield batch
         if not whole:

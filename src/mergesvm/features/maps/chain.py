@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data.readers.base import Layout
+from mergesvm.data.layout import Layout
 from mergesvm.data.rows.dense import DenseRows
 from mergesvm.errors import ParameterError
 from mergesvm.features.base import FeatureMap, FileParts

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mergesvm.data.readers.base import Layout
+from mergesvm.data.layout import Layout
 from mergesvm.errors import DataError, ParameterError
 from mergesvm.features.ops.principal_axes import PrincipalAxes
 from mergesvm.features.ops.projection import project

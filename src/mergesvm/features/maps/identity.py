@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.data.readers.base import Layout
+from mergesvm.data.layout import Layout
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.errors import FeatureMapError
 from mergesvm.features.base import FeatureMap, FileParts

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mergesvm.data.readers.base import Layout
+from mergesvm.data.layout import Layout
 from mergesvm.data.rows.base import Rows
 from mergesvm.errors import FeatureMapError, ParameterError
 from mergesvm.features.base import FeatureMap

@@ -8,7 +8,7 @@ from typing import Any
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.cluster_table import ClusterTable, Columns, record_batches
-from mergesvm.data.readers.base import Layout
+from mergesvm.data.layout import Layout
 from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Engine
 from mergesvm.errors import CutError, DataError
@@ -46,7 +46,7 @@ def _spread_parts(
     own = engine.local
 
     def tell(done: int, total: int) -> None:
-        scan.share = done / total
+        scan.fraction = done / total
         if progress is not None:
             progress(scan)
 
@@ -60,7 +60,7 @@ def _spread_parts(
     # In the order of the files, whoever has read them first.
     ordered = dict.fromkeys(reader.file.name for reader in scan.readers if reader.file.name in harvest.counts)
     scan.counts, scan.dropped = {name: harvest.counts[name] for name in ordered} | harvest.counts, harvest.dropped
-    scan.rows, scan.share = sum(scan.counts.values()), 1.0
+    scan.rows, scan.fraction = sum(scan.counts.values()), 1.0
     return replace(harvest, counts=scan.counts)
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack, overload
 from mergesvm.data.batch import Batch
 from mergesvm.data.cluster_table import ClusterTable, Columns
 from mergesvm.data.labels import Label
-from mergesvm.data.readers.base import Layout
+from mergesvm.data.layout import Layout
 from mergesvm.data.rows.base import Rows
 from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Engine, is_collection, taught
@@ -117,7 +117,7 @@ def learn(
         Number of threads, one a core by default; with an engine other than threads those of each worker, one by
         default.
     progress : function, optional
-        Called with the scan after each of its slices; ``scan.rows`` and ``scan.share`` then tell how far it is.
+        Called with the scan after each of its slices; ``scan.rows`` and ``scan.fraction`` then tell how far it is.
 
     Examples
     --------

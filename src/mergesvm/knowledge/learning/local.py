@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
 
 from mergesvm.data.batch import Batch
-from mergesvm.data.readers.base import Layout, Slice
-from mergesvm.data.rows.base import Rows
+from mergesvm.data.layout import Layout
 from mergesvm.data.scan import Scan
-from mergesvm.errors import DataError
+from mergesvm.data.slice import Slice
 from mergesvm.features.mapped import MappedRows
 from mergesvm.knowledge.algebra import merge_stream
 from mergesvm.knowledge.anchor import as_anchor, choose_anchor
@@ -57,33 +56,14 @@ def learn_scan(
 def _folded(part: Slice, terms: SumOptions) -> Batch:
     """A slice as a batch, by classes and folds, where there are folds."""
     groups = None if terms.folding is None else terms.folding.groups_of(part)
-    batch = batch_of(part)
-    with _named(part.rows):
+    batch = part.batch()
+    with part.rows.naming_errors():
         return terms.fold(batch, groups)
 
 
 def _foresight(part: Slice, scan: Scan) -> float:
     """How much more there is to come, which decides whether compiling the kernels pays."""
-    return 1.0 if scan.share == 0 or scan.rows > part.rows.n_rows else 1 / scan.share
-
-
-def batch_of(part: Slice) -> Batch:
-    """A slice of files as a batch; errors name the file."""
-    if part.labels is None:
-        raise DataError(f"{part.rows.source} has no labels. Say with label= where they are.")
-    with _named(part.rows):
-        return Batch.of(part.rows, part.labels, part.weights)
-
-
-@contextmanager
-def _named(rows: Rows) -> Iterator[None]:
-    """Errors of rows from a file name it."""
-    try:
-        yield
-    except DataError as error:
-        if rows.source == Rows.source or rows.source in str(error):
-            raise
-        raise DataError(f"{rows.source}, from row {rows.first} on: {error}") from None
+    return 1.0 if scan.fraction == 0 or scan.rows > part.rows.n_rows else 1 / scan.fraction
 
 
 def _pieces(
@@ -92,7 +72,7 @@ def _pieces(
     """Knowledge of all batches that can be summed about one anchor, and of the next ones about another."""
     ledger = None
     for batch, foresight in batches:
-        with _named(batch.rows):
+        with batch.rows.naming_errors():
             if terms.class_weights:
                 batch = weighted(batch, terms.class_weights)
             signature = terms.signature(layout, batch.labels.kind)

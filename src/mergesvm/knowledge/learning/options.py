@@ -10,7 +10,7 @@ import numpy as np
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label, plain_label
-from mergesvm.data.readers.base import Layout
+from mergesvm.data.layout import Layout
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.features.base import FeatureMap

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from mergesvm.data.batch import Batch
+from mergesvm.data.rows.convert import copy_of_rows
 from mergesvm.data.labels import label_kind
 from mergesvm.engines.base import Engine, Units
 from mergesvm.errors import DataError, ParameterError
@@ -56,7 +57,7 @@ def make_units(
         return engine.units(partial(_own_unit, kind, rows), range(engine.workers)), signature
     count = n_units or (1 if engine.embedded else engine.workers)
     parts = list(rows.slices(count))
-    parts += [Batch(rows.rows.alone(0, 0), rows.labels.part(0, 0), None)] * (count - len(parts))
+    parts += [Batch(copy_of_rows(rows.rows, 0, 0), rows.labels.part(0, 0), None)] * (count - len(parts))
     return engine.units(kind, parts), _signature(rows)
 
 

@@ -14,7 +14,6 @@ from mergesvm.data.labels import Label, label_array, label_kind, plain_label
 from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError, FormError, ParameterError, SubtractionError
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.learning.local import batch_of
 from mergesvm.knowledge.provenance import Origin, now
 from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.proximal.definiteness import check_sound
@@ -181,7 +180,7 @@ class LiveModel:
         """Iterate over a scan in batches, which the caller learns; at the end their origin is recorded."""
         for part in scan:
             if part.rows.n_rows:
-                yield batch_of(part)
+                yield part.batch()
         origins = (Origin(source, rows, now()) for source, rows in scan.counts.items())
         known = self._reference.known
         self._reference.known = replace(known, provenance=(*known.provenance, *origins))

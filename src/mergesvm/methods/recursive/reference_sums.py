@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
-from mergesvm.data.labels import Coded, Label
+from mergesvm.data.labels import CategoricalLabels, Label
 from mergesvm.knowledge.algebra import decayed
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
@@ -89,7 +89,7 @@ class ReferenceSums:
             weights = weights * self.forgetting ** (counted.sum() - np.cumsum(counted))
         piece = learn(
             batch.rows,
-            Coded(np.maximum(batch.labels.codes, 0), batch.labels.classes),
+            CategoricalLabels(np.maximum(batch.labels.codes, 0), batch.labels.classes),
             None if (weights == 1).all() else weights,
             features=signature.features,
             per_class=signature.per_class,
@@ -120,7 +120,7 @@ class ReferenceSums:
         anchor = self.known.anchor if self.known.labels else None
         weights = None if (part.weights == 1).all() else part.weights
         piece = learn(
-            part.rows, Coded(part.codes, tuple(labels)), weights, per_class=signature.per_class, anchor=anchor
+            part.rows, CategoricalLabels(part.codes, tuple(labels)), weights, per_class=signature.per_class, anchor=anchor
         )
         return replace(piece, signature=signature)
 

@@ -1,16 +1,16 @@
-"""The columns of rows as plain values, for the headers of files."""
+"""Layouts in file headers."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mergesvm.data.labels import Label
-from mergesvm.data.readers.base import Layout
+from mergesvm.data.layout import Layout
 from mergesvm.files.header import Header
 
 
 def layout_fields(layout: Layout) -> dict[str, Any]:
-    """A layout as plain values."""
+    """Return the header fields of a layout."""
     return {
         "width": layout.width,
         "names": None if layout.names is None else list(layout.names),
@@ -19,7 +19,7 @@ def layout_fields(layout: Layout) -> dict[str, Any]:
 
 
 def read_layout(header: Header) -> Layout:
-    """A layout from plain values, each checked."""
+    """Read a layout from header fields, and check it."""
     width, names = header.whole("width", least=1), header.texts("names")
     if names is not None and len(names) != width:
         header.refuse(f"has {len(names)} names for {width} features")
@@ -29,5 +29,5 @@ def read_layout(header: Header) -> Layout:
 def _values(header: Header) -> tuple[Label, ...]:
     values = header.take("values", list)
     if not all(type(value) in (str, int, bool) for value in values) or len(set(map(str, values))) < len(values):
-        header.refuse("has something else than different texts or whole numbers in field 'values'")
+        header.refuse("has values other than distinct strings and integers in field 'values'")
     return tuple(values)
