@@ -92,7 +92,7 @@ def test_invalid_input_is_rejected_and_writes_nothing(made, tmp_path):
     output = ["--weight", "w", "-o", "out.msvm"]
     for arguments, said in (
         ([few, "--label", "y", "--method", "beta"], "method must be one of 'isotonic', 'platt', not 'beta'"),
-        ([few], "Say with label= where they are"),
+        ([few], "Set label= to the column or file"),
         (["strange.csv", "--label", "y"], "rows of class 'maybe', which the model does not know"),
         (["one.csv", "--label", "y"], "No row is of class 'yes'"),
     ):

@@ -194,7 +194,7 @@ def test_outputs_are_not_overwritten_without_force(made, tmp_path):
         (["solve", "all.knowledge", "--class-weight", "high=b", "-o", "x"], "must be a number, not 'b'"),
         (["predict", "all.knowledge", "new.csv"], "holds knowledge, not a model"),
         (["predict", "model.msvm", "new.csv", "-o", "x.docx"], "must end in .parquet"),
-        (["predict", "model.msvm", "all.knowledge"], "the ending of the name tells of no known format"),
+        (["predict", "model.msvm", "all.knowledge"], "unrecognised file extension"),
         (["evaluate", "model.msvm", "new.csv"], "has no labels"),
         (["inspect", "day1.parquet"], "is not a mergesvm file"),
     ],

@@ -293,7 +293,7 @@ def test_text_is_cut_anywhere(lines, begin, last, size, compiled, header, tmp_pa
         (folder / name).write_bytes((text if last else text.rstrip("\r\n")).encode())
     columns = ("y", ["a"]) if header else ("f2", ["f0"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mergesvm.data.readers.csv.LARGE_BYTES", 0 if compiled else 1 << 60)
+        patch.setattr("mergesvm.data.readers.csv.MIN_BYTES_FOR_JIT", 0 if compiled else 1 << 60)
         for scan in (ms.scan(folder / "x.svm"), ms.scan(folder / "x.csv", *columns, header=bool(header))):
             parts = cut(scan, size)
             assert len(parts) > 1 or scan.size < 2 * size or b"\n" not in Path(scan.readers[0].file.path).read_bytes()

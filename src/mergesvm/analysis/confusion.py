@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.analysis.curves import mean_of_known, ratio, weighted_count
-from mergesvm.data.labels import Label
 from mergesvm.data.label_encoding import EncodedLabels
+from mergesvm.data.labels import Label
 from mergesvm.errors import DataError
 
 Numbers = NDArray[np.float64]

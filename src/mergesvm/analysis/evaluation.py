@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from mergesvm.analysis.confusion import ConfusionMatrix
 from mergesvm.analysis.curves import CalibrationHistogram, RankingHistograms, mean_of_known, ratio
-from mergesvm.data.labels import Label, as_labels
 from mergesvm.data.label_encoding import EncodedLabels
+from mergesvm.data.labels import Label, as_labels
 from mergesvm.data.rows.base import spans
 from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError, SignatureError

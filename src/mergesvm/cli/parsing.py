@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mergesvm.data.labels import Label
 from mergesvm.data.label_encoding import EncodedLabels
+from mergesvm.data.labels import Label
 from mergesvm.data.scan import Scan
 from mergesvm.errors import ParameterError
 

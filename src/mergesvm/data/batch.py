@@ -54,7 +54,7 @@ def _weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     try:
         given = np.asarray(sample_weight)
         if given.dtype.kind not in "biufO" or np.ma.is_masked(sample_weight):
-            raise TypeError(f"got {given.dtype}, or masked values")
+            raise TypeError(f"got type {given.dtype}, or masked values")
         weights = given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"sample_weight must be one number per row ({error}).") from None

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from mergesvm.data.label_encoding import EncodedLabels
 from mergesvm.data.layout import Layout
-from mergesvm.data.slice import Slice
 from mergesvm.data.rows.base import Rows
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.data.rows.sparse import SparseRows
 from mergesvm.data.scan import Scan
+from mergesvm.data.slice import Slice
 from mergesvm.errors import DataError
 from mergesvm.features.ops.projection import dense
 

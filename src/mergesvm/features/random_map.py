@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mergesvm.data.layout import Layout
-from mergesvm.data.rows.dense import DenseRows
 from mergesvm.data.layout_format import layout_fields
+from mergesvm.data.rows.dense import DenseRows
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
 from mergesvm.features.base import FeatureMap, FileParts
 from mergesvm.features.ops.projection import dense

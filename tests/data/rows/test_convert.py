@@ -139,9 +139,9 @@ def test_a_sparse_array_that_points_outside_of_itself_is_refused():
         X = sparse.random_array((120, 60), density=0.1, format="csr", rng=0)
         X.indices[place] = column
         row = int(np.searchsorted(X.indptr, place, side="right")) - 1
-        with pytest.raises(ms.errors.DataError, match=f"row {row} has a value in column {column}, and there are 60"):
+        with pytest.raises(ms.errors.DataError, match=f"row {row} has a value in column {column}, but there are 60"):
             ms.learn(X, [0, 1] * 60)
-        with pytest.raises(ms.errors.DataError, match="broken sparse array"):
+        with pytest.raises(ms.errors.DataError, match="invalid sparse array"):
             ms.PegasosSVC().fit(X, [0, 1] * 60)
     for starts in ([0, 3, 2, 4], [1, 2, 3, 4], [0, 2, 3, 9]):
         X = sparse.csr_array((np.ones(4), np.array([0, 1, 2, 3]), np.array([0, 2, 3, 4])), shape=(3, 5))

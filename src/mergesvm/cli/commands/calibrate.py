@@ -11,7 +11,6 @@ from mergesvm.cli.command import command
 from mergesvm.cli.console import Console, check_output, dropped_rows, numeric_table
 from mergesvm.cli.data_options import LABELLED_DATA, DataOptions
 from mergesvm.cli.options import ConsoleOptions, Force, Model, Output
-from mergesvm.data.labels import CategoricalLabels
 from mergesvm.data.scan import Scan
 from mergesvm.models.calibration import MIN_ROWS_FOR_ISOTONIC, check_method
 from mergesvm.models.load import load_model

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from mergesvm.data.batch import Batch
-from mergesvm.data.rows.convert import copy_of_rows
 from mergesvm.data.labels import label_kind
+from mergesvm.data.rows.convert import copy_of_rows
 from mergesvm.engines.base import Engine, Units
 from mergesvm.errors import DataError, ParameterError
 from mergesvm.features.maps.identity import Identity

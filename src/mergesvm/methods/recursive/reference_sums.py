@@ -120,7 +120,11 @@ class ReferenceSums:
         anchor = self.known.anchor if self.known.labels else None
         weights = None if (part.weights == 1).all() else part.weights
         piece = learn(
-            part.rows, CategoricalLabels(part.codes, tuple(labels)), weights, per_class=signature.per_class, anchor=anchor
+            part.rows,
+            CategoricalLabels(part.codes, tuple(labels)),
+            weights,
+            per_class=signature.per_class,
+            anchor=anchor,
         )
         return replace(piece, signature=signature)
 
