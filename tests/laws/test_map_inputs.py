@@ -329,7 +329,7 @@ def test_different_maps_do_not_add_and_both_are_named():
 
 @each_mapped
 def test_mapped_features_cannot_be_selected(features):
-    with pytest.raises(FormError, match="each of which mixes them"):
+    with pytest.raises(FormError, match="each of which mixes columns"):
         learn(frozen(features)).select([0])
 
 
