@@ -15,7 +15,7 @@ ClassWeights = tuple[tuple[Label, float], ...]
 
 @dataclass(frozen=True)
 class Signature:
-    """What the sums are of, and in which form they are kept.
+    """The columns, feature map and form of the sums.
 
     Attributes
     ----------

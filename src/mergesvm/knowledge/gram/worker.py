@@ -1,4 +1,4 @@
-"""What a thread needs to sum wide rows: the rows, tasks, and a worker with its own buffers."""
+"""Base class of the workers that sum wide rows, with the rows and tasks that they share."""
 
 from __future__ import annotations
 
