@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from mergesvm.estimators.merge_svc_cv import MergeSVCCV
     from mergesvm.estimators.parallel_kernel_svc import ParallelKernelSVC
     from mergesvm.estimators.pegasos_svc import PegasosSVC
+    from mergesvm.estimators.precompile import precompile
     from mergesvm.estimators.recursive_svc import RecursiveSVC
     from mergesvm.knowledge.folds import Folds
     from mergesvm.knowledge.knowledge import Knowledge
     from mergesvm.knowledge.learning.learn import learn
     from mergesvm.knowledge.merging import merge
-    from mergesvm.knowledge.precompile import precompile
     from mergesvm.knowledge.signature import Signature
     from mergesvm.methods.proximal.path import path
     from mergesvm.methods.proximal.solve import solve
@@ -106,7 +106,7 @@ _MODULES = {
     "operating_curve": "analysis.threshold",
     "operating_point": "analysis.threshold",
     "path": "methods.proximal.path",
-    "precompile": "knowledge.precompile",
+    "precompile": "estimators.precompile",
     "report": "reports.write",
     "scan": "data.scan",
     "solve": "methods.proximal.solve",
