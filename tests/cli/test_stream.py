@@ -28,12 +28,12 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_stream_is_predicted_then_learned(folder):
-    said = ok("stream", "day1.csv", "--label", "y", "-o", "m.msvm", "--knowledge", "k.knowledge", "--picture", "a.png",
-              "--C", "5", cwd=folder)  # fmt: skip
-    assert "3,000 rows, each predicted before it was learned: accuracy 9" in said
-    assert "most frequent class 50" in said or "most frequent class 49" in said
-    assert "█" in said
+def test_every_row_is_predicted_then_learned(folder):
+    output = ok("stream", "day1.csv", "--label", "y", "-o", "m.msvm", "--knowledge", "k.knowledge",
+                "--picture", "a.png", "--C", "5", cwd=folder)  # fmt: skip
+    assert "3,000 rows, each predicted before it was learned: accuracy 9" in output
+    assert "most frequent class 50" in output or "most frequent class 49" in output
+    assert "█" in output
     assert (folder / "a.png").read_bytes().startswith(b"\x89PNG")
     rows = ms.scan(folder / "day1.csv", label="y")
     expected = ms.solve(ms.learn(rows), C=5.0)
@@ -46,7 +46,7 @@ def test_a_stream_is_predicted_then_learned(folder):
                                                  cwd=folder).stderr  # fmt: skip
 
 
-def test_a_window_and_fading_follow_what_changes(folder):
+def test_window_and_forgetting_adapt_to_change(folder):
     def accuracy(*options):
         return json.loads(ok("stream", "day*.csv", "--label", "y", "--json", *options, cwd=folder))["accuracy"]
 
@@ -57,7 +57,7 @@ def test_a_window_and_fading_follow_what_changes(folder):
     assert accuracy("--window", "300", "--free-intercept", "--class-weight", "yes=2") > 0.9
 
 
-def test_a_stream_goes_on_from_knowledge(folder):
+def test_stream_continues_from_knowledge(folder):
     ok("learn", "day1.csv", "--label", "y", "-o", "1.knowledge", cwd=folder)
     done = json.loads(
         ok(
@@ -83,14 +83,14 @@ def test_a_stream_goes_on_from_knowledge(folder):
     )
 
 
-def test_a_stream_with_a_map(folder):
-    said = ok("stream", "day1.csv", "--label", "y", "--features", "fourier:60", "-o", "m.msvm", cwd=folder)
-    assert "3,000 rows" in said
+def test_stream_with_a_feature_map(folder):
+    output = ok("stream", "day1.csv", "--label", "y", "--features", "fourier:60", "-o", "m.msvm", cwd=folder)
+    assert "3,000 rows" in output
     assert ms.load_model(folder / "m.msvm").signature.features.width == 60
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         (["--forgetting", "2"], "forgetting must be greater than 0 and at most 1"),
         (["--class-weight", "balanced"], "write class=weight,class=weight"),
@@ -99,24 +99,24 @@ def test_a_stream_with_a_map(folder):
         (["--from", "nowhere.knowledge"], "There is no file nowhere.knowledge"),
     ],
 )
-def test_what_is_wrong_is_said(folder, options, complaint):
+def test_invalid_input_is_named(folder, options, message):
     done = run("stream", "day1.csv", "--label", "y", *options, cwd=folder)
     assert done.returncode == 2
-    assert complaint in done.stderr
+    assert message in done.stderr
 
 
-def test_a_missing_value_names_file_and_row_and_writes_nothing(folder):
+def test_missing_value_is_an_error_that_names_the_file_and_writes_nothing(folder):
     with (folder / "day2.csv").open("a") as file:
         file.write("1,2,,4,yes\n")
     done = run("stream", "day*.csv", "--label", "y", "-o", "m.msvm", cwd=folder)
     assert done.returncode == 2
     assert "day2.csv" in done.stderr
     assert not (folder / "m.msvm").exists()
-    said = ok("stream", "day*.csv", "--label", "y", "--missing", "drop", cwd=folder)
-    assert "1 rows with missing values dropped" in said
+    output = ok("stream", "day*.csv", "--label", "y", "--missing", "drop", cwd=folder)
+    assert "1 rows with missing values dropped" in output
 
 
-def test_at_a_terminal_the_plot_is_alive(folder):
+def test_plot_is_updated_in_a_terminal(folder):
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", "from mergesvm.cli.commands import stream; stream.REFRESH_SECONDS = 0.0\n"
@@ -141,17 +141,17 @@ def test_at_a_terminal_the_plot_is_alive(folder):
     assert "█" in text
 
 
-def test_a_stream_of_a_few_rows_is_followed_as_well(folder):
+def test_stream_of_few_rows(folder):
     (folder / "few.csv").write_text("a,y\n1,x\n2,x\n5,z\n")
     assert "3 rows, each predicted before it was learned" in ok("stream", "few.csv", "--label", "y", cwd=folder)
-    said = ok("stream", "few.csv", "--label", "y", "--class-weight", "x=2,q=3", cwd=folder)
-    assert "No row was of class q" in said
+    output = ok("stream", "few.csv", "--label", "y", "--class-weight", "x=2,q=3", cwd=folder)
+    assert "No row was of class q" in output
     done = run("stream", "few.csv", "--label", "y", "-o", "x", "--knowledge", "x", cwd=folder)
     assert done.returncode == 2
     assert "Choose two names" in done.stderr
 
 
-def test_class_weights_are_of_the_kind_of_the_labels(folder):
+def test_class_weights_have_the_type_of_the_labels(folder):
     (folder / "whole.csv").write_text("a,y\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(60)))
     plain, heavy = (
         json.loads(ok("stream", "whole.csv", "--label", "y", "--json", "-o", name, *options, cwd=folder))

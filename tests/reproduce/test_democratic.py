@@ -1,4 +1,4 @@
-"""Tables of the papers, on small sets in the shape of the real ones."""
+"""The tables of the paper, on small data sets in the format of the real ones."""
 
 from __future__ import annotations
 
@@ -27,19 +27,21 @@ def folder(tmp_path_factory):
             file.write(
                 bytes([0, 0, 8, 1]) + np.array([len(y[part])], dtype=">i4").tobytes() + y[part].astype("u1").tobytes()
             )
-    # Twelve classes: of ones and sevens, every second is of a class of its own.
+    # Twelve classes: half of the ones and sevens have classes of their own.
     split = np.where(np.isin(y, (1, 7)) & (np.arange(len(y)) % 2 == 0), y + 10, y)
     np.savez(where / "emnist" / "letters.npz", X=X, y=split)
     return where
 
 
-def test_figures_stand_beside_those_of_the_paper(folder):
-    said = ok("reproduce", "democratic", "--data", str(folder), "--only", "mnist", "--steps", "1000,10000", cwd=folder)
-    assert "898 training rows, 899 test rows" in said or "899 training rows, 898 test rows" in said
-    assert "10 classes, 45 pairs" in said
-    assert "86.05" in said  # the paper's
-    assert "5.3" in said
-    assert "closed form: learned and solved in" in said
+def test_figures_are_printed_beside_those_of_the_paper(folder):
+    output = ok(
+        "reproduce", "democratic", "--data", str(folder), "--only", "mnist", "--steps", "1000,10000", cwd=folder
+    )
+    assert "898 training rows, 899 test rows" in output or "899 training rows, 898 test rows" in output
+    assert "10 classes, 45 pairs" in output
+    assert "86.05" in output  # the paper's
+    assert "5.3" in output
+    assert "closed form: learned and solved in" in output
     done = json.loads(
         ok(
             "reproduce",
@@ -60,14 +62,14 @@ def test_figures_stand_beside_those_of_the_paper(folder):
     assert done["sets"]["mnist"]["closed_form"]["accuracy"] > 92
 
 
-def test_ties_are_counted_where_there_are_many_classes(folder):
-    said = ok("reproduce", "democratic", "--data", str(folder), "--only", "emnist", "--steps", "1000", cwd=folder)
-    assert "12 classes, 66 pairs" in said
-    assert "tied rows %" in said
-    assert "on the tied rows alone" in said
+def test_ties_are_counted_with_many_classes(folder):
+    output = ok("reproduce", "democratic", "--data", str(folder), "--only", "emnist", "--steps", "1000", cwd=folder)
+    assert "12 classes, 66 pairs" in output
+    assert "tied rows %" in output
+    assert "on the tied rows alone" in output
 
 
-def test_a_seed_gives_the_same_figures_on_any_number_of_workers(folder):
+def test_figures_do_not_depend_on_the_number_of_workers(folder):
     def accuracy(*options):
         done = json.loads(
             ok(
@@ -91,7 +93,7 @@ def test_a_seed_gives_the_same_figures_on_any_number_of_workers(folder):
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         (["--only", "cifar"], "Unknown data set 'cifar'"),
         (["--steps", "many"], "positive integers"),
@@ -99,7 +101,7 @@ def test_a_seed_gives_the_same_figures_on_any_number_of_workers(folder):
         (["--data", "nowhere"], "There is no data folder nowhere"),
     ],
 )
-def test_what_is_wrong_is_said(folder, options, complaint):
+def test_invalid_input_is_named(folder, options, message):
     done = run("reproduce", "democratic", "--data", str(folder), *options, cwd=folder)
     assert done.returncode == 2
-    assert complaint in done.stderr
+    assert message in done.stderr
