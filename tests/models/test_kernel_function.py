@@ -8,6 +8,7 @@ from scipy import sparse
 
 import mergesvm as ms
 from kernel_reference import kernel_matrix
+from mergesvm.models import kernel_function
 from mergesvm.models.kernel_function import Kernel
 from mergesvm.models.kernel_values_jit import exponentials
 
@@ -55,13 +56,13 @@ def test_a_row_is_nearest_to_itself():
 @pytest.mark.parametrize(
     ("kernel", "match"),
     [
-        (Kernel("rbf", 0.0), "gamma has to be .* not 0.0"),
+        (Kernel("rbf", 0.0), "gamma must be .* not 0.0"),
         (Kernel("rbf", np.inf), "gamma"),
         (Kernel("rbf", np.nan), "gamma"),
-        (Kernel("poly", 1.0, 0), "degree has to be a whole number from 1 to 100, not 0"),
+        (Kernel("poly", 1.0, 0), "degree must be an integer from 1 to 100, not 0"),
         (Kernel("poly", 1.0, 2.5), "degree"),
         (Kernel("poly", 1.0, 101), "degree"),
-        (Kernel("poly", 1.0, 3, np.nan), "coef0 has to be a finite number"),
+        (Kernel("poly", 1.0, 3, np.nan), "coef0 must be a finite number"),
     ],
 )
 def test_what_cannot_be_is_named(kernel, match):
@@ -98,3 +99,16 @@ def test_exponentials_are_those_of_numpy():
     np.testing.assert_array_equal(out[0, :2], 1.0)  # a distance is not negative
     assert (out[0, 2:] >= 0).all()
     assert (out[0, 2:] < 1e-37).all()
+
+
+def test_a_kernel_function_is_added_by_one_entry(monkeypatch):
+    def square(_, values):
+        values *= values
+
+    added = KernelFunction("(x.z)^2", (), False, square, lambda _, norm: norm**2)
+    monkeypatch.setitem(kernel_function.KERNELS, "square", added)
+    X, Z, kernel = rows(4), rows(6), Kernel("square")
+    np.testing.assert_allclose(kernel(X, Z), (X @ Z.T) ** 2)
+    np.testing.assert_allclose(kernel(sparse.csr_array(X), sparse.csr_array(Z)), (X @ Z.T) ** 2)
+    assert kernel.is_function
+    assert not kernel.is_finite(1e200, np.dtype(np.float64))

@@ -92,7 +92,7 @@ class Expansion:
 
     @cached_property
     def _origin(self) -> NDArray[np.float64] | None:
-        if not self.kernel.shifts or sparse.issparse(self.vectors):
+        if not self.kernel.of_distance or sparse.issparse(self.vectors):
             return None
         return np.asarray(self.vectors.mean(axis=0, dtype=np.float64))
 

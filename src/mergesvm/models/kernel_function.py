@@ -1,4 +1,8 @@
-"""Kernels: what two rows have in common, for many rows at once by matrix products."""
+"""Kernel functions, evaluated for many rows at once by matrix products.
+
+To add a kernel function, add an entry to ``KERNELS``: checks, error messages, files and estimators follow. It is
+evaluated with numpy until :mod:`mergesvm.models.kernel_values_jit` has a compiled form of it.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,6 @@ from scipy import sparse
 
 from mergesvm.errors import DataError, ParameterError
 
-KERNELS = ("rbf", "linear", "poly")
-
 MAX_FLOAT32_EXPONENT_ERROR, MAX_FLOAT32_VALUE = 2e-4, 1e12
 """Float32 is precise enough while the rounding error of the exponent of "rbf", and values of other kernels, are at most
 this."""
@@ -25,13 +27,15 @@ MAX_UNCACHED_COLUMNS = 64
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel: exp(-gamma |x - z|^2), x.z, (gamma x.z + coef0)^degree, or any function of two sets of rows.
+    """A kernel function with its parameters.
 
     Parameters
     ----------
-    kind : {"rbf", "linear", "poly", "callable"}
+    kind : str
+        A name in ``KERNELS``, or "callable".
     gamma, degree, coef0 : numbers
-    function : function of arrays (m, features) and (n, features) that gives an array (m, n), if the kind is "callable"
+    function : function, optional
+        If the kind is "callable": takes arrays (m, features) and (n, features) and returns an array (m, n).
 
     Examples
     --------
@@ -49,33 +53,53 @@ class Kernel:
     function: Callable[[Any, Any], Any] | None = None
 
     def check(self) -> Kernel:
-        """The same kernel, in plain numbers, as files have them; or an error that names what cannot be."""
+        """The same kernel with plain Python numbers, or an error that names the invalid parameter."""
         if not (isinstance(self.gamma, Real) and 0 < self.gamma < np.inf):
-            raise ParameterError(f"gamma has to be 'scale', 'auto' or a positive number, not {self.gamma!r}.")
+            raise ParameterError(f"gamma must be 'scale', 'auto' or a positive number, not {self.gamma!r}.")
         if not (isinstance(self.degree, Integral) and 1 <= self.degree <= 100):
-            raise ParameterError(f"degree has to be a whole number from 1 to 100, not {self.degree!r}.")
+            raise ParameterError(f"degree must be an integer from 1 to 100, not {self.degree!r}.")
         if not (isinstance(self.coef0, Real) and np.isfinite(self.coef0)):
-            raise ParameterError(f"coef0 has to be a finite number, not {self.coef0!r}.")
+            raise ParameterError(f"coef0 must be a finite number, not {self.coef0!r}.")
         return replace(self, gamma=float(self.gamma), degree=int(self.degree), coef0=float(self.coef0))
 
-    def bears(self, reach: float, real: np.dtype[Any]) -> bool:
-        """Whether what is computed of rows whose squared distance from the origin is up to this is finite.
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The parameters that the kernel uses, by name.
 
-        >>> Kernel("poly", degree=3).bears(1e20, np.dtype(np.float32)), Kernel("poly").bears(1e20, np.dtype(np.float64))
+        >>> Kernel("rbf", gamma=0.5).parameters
+        {'gamma': 0.5}
+        """
+        names = () if self.kind == "callable" else KERNELS[self.kind].parameters
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def is_function(self) -> bool:
+        """Whether the kernel is evaluated in Python only: a callable, or an entry of ``KERNELS`` without a jit code."""
+        return self.kind == "callable" or KERNELS[self.kind].jit_code is None
+
+    @property
+    def of_distance(self) -> bool:
+        """Whether the kernel depends on x - z only, so that the origin can be chosen freely."""
+        return self.kind != "callable" and KERNELS[self.kind].of_distance
+
+    @property
+    def jit_parameters(self) -> tuple[int, float, int, float]:
+        """The kernel as compiled functions take it: its jit code, gamma, degree and coef0."""
+        code = KERNELS[self.kind].jit_code
+        assert code is not None
+        return code, float(self.gamma), int(self.degree), float(self.coef0)
+
+    def is_finite(self, squared_norm: float, dtype: np.dtype[Any]) -> bool:
+        """Whether kernel values do not overflow for rows of up to this squared norm.
+
+        >>> poly = Kernel("poly", degree=3)
+        >>> poly.is_finite(1e20, np.dtype(np.float32)), poly.is_finite(1e20, np.dtype(np.float64))
         (False, True)
         """
         if self.kind == "callable":
             return True
         with np.errstate(over="ignore"):
-            value = np.float64(reach) * (4 * self.gamma if self.kind == "rbf" else 1)
-            if self.kind == "poly":
-                value = (self.gamma * value + abs(self.coef0)) ** self.degree
-            return bool(np.isfinite(real.type(value)))
-
-    @property
-    def is_function(self) -> bool:
-        """Whether it is a Python function, which takes dense float64 rows and is not compiled."""
-        return self.kind == "callable"
+            return bool(np.isfinite(dtype.type(KERNELS[self.kind].bound(self, np.float64(squared_norm)))))
 
     def fits_float32(self, squared_norm: float) -> bool:
         """Whether float32 is precise enough for rows of up to this squared norm.
@@ -83,88 +107,74 @@ class Kernel:
         >>> Kernel("rbf").fits_float32(10.0), Kernel("rbf").fits_float32(1e6)
         (True, False)
         """
-        if self.is_function:
+        if self.kind == "callable":
             return False
-        if self.kind == "rbf":
-            return self.gamma * squared_norm * 2**-22 <= MAX_FLOAT32_EXPONENT_ERROR
         with np.errstate(over="ignore"):
-            power = np.float64(self.gamma * squared_norm + abs(self.coef0)) ** self.degree
-        return bool((power if self.kind == "poly" else squared_norm) <= MAX_FLOAT32_VALUE)
+            bound = KERNELS[self.kind].bound(self, np.float64(squared_norm))
+        if self.of_distance:
+            return bool(bound * 2**-24 <= MAX_FLOAT32_EXPONENT_ERROR)
+        return bool(bound <= MAX_FLOAT32_VALUE)
 
-    @property
-    def shifts(self) -> bool:
-        """Whether it is the same wherever the origin is."""
-        return self.kind == "rbf"
+    def lift(self, rows: Any, dtype: np.dtype[Any], origin: NDArray[np.float64] | None = None) -> Lifted:
+        """Rows as the right factor of a matrix product, from whose result kernel values follow element by element.
 
-    @property
-    def numbers(self) -> tuple[int, float, int, float]:
-        """Its place in ``KERNELS``, gamma, degree and coef0: as compiled kernels know it, if it is not a function."""
-        return KERNELS.index(self.kind), float(self.gamma), int(self.degree), float(self.coef0)
-
-    def lift(self, rows: Any, real: np.dtype[Any], origin: NDArray[np.float64] | None = None) -> Lifted:
-        """Rows as one side of the product: in this precision, about an origin, and with what else the product needs.
-
-        For dense rows and the kernel "rbf" that is [sqrt(2 gamma) x, -gamma |x|^2, 1], or with the last two turned for
-        the other side, so that the product is the exponent already.
+        If the kernel depends on the distance, dense rows become [sqrt(2 gamma) x, -gamma |x|^2, 1], with the last two
+        swapped in the left factor: the product is then -gamma |x - z|^2. Distances are taken about ``origin``, which
+        should be near the rows.
         """
         if self.kind == "callable":
-            # Functions are given what they would be given in numpy: numbers that do not overflow, and zeros, too.
             return Lifted(np.array(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64))
         if sparse.issparse(rows):
-            matrix = rows.astype(real)
-            squares = np.asarray(matrix.multiply(matrix).sum(axis=1), dtype=real).ravel()
+            matrix = rows.astype(dtype)
+            squares = np.asarray(matrix.multiply(matrix).sum(axis=1), dtype=dtype).ravel()
             return Lifted(matrix, squares)
-        if self.kind != "rbf":
-            return Lifted(np.ascontiguousarray(rows, dtype=real))
-        matrix = np.empty((len(rows), rows.shape[1] + 2), dtype=real)
-        near = rows if origin is None else rows - origin
-        np.multiply(near, np.sqrt(2 * self.gamma), out=matrix[:, :-2], casting="unsafe")
+        if not self.of_distance:
+            return Lifted(np.ascontiguousarray(rows, dtype=dtype))
+        matrix = np.empty((len(rows), rows.shape[1] + 2), dtype=dtype)
+        centred = rows if origin is None else rows - origin
+        np.multiply(centred, np.sqrt(2 * self.gamma), out=matrix[:, :-2], casting="unsafe")
         matrix[:, -2] = -0.5 * np.einsum("rd,rd->r", matrix[:, :-2], matrix[:, :-2], dtype=np.float64)
         matrix[:, -1] = 1
         return Lifted(matrix)
 
     def turn(self, lifted: Lifted) -> Lifted:
-        """The same rows as the other side of the product."""
-        if self.kind != "rbf" or lifted.squares is not None:
+        """Lifted rows as the left factor of the product."""
+        if not self.of_distance or lifted.squares is not None:
             return lifted
         matrix = lifted.matrix.copy()
         matrix[:, -2], matrix[:, -1] = lifted.matrix[:, -1], lifted.matrix[:, -2]
         return Lifted(matrix)
 
     def fill(self, left: Lifted, right: Lifted, out: NDArray[Any]) -> None:
-        """Kernel values of turned rows with rows, (left, right), into ``out``."""
+        """Write the kernel values of turned and lifted rows, (left, right), to ``out``."""
         if self.kind == "callable":
             assert self.function is not None
-            out[:] = _values(self.function, left.matrix, right.matrix)
+            out[:] = _checked_values(self.function, left.matrix, right.matrix)
             return
         if left.squares is None:
             np.matmul(left.matrix, right.matrix.T, out=out)
         else:
             out[:] = (left.matrix @ right.matrix.T).toarray()
-            if self.kind == "rbf":
+            if self.of_distance:
                 assert right.squares is not None
                 out *= 2 * self.gamma
                 out -= (self.gamma * left.squares)[:, None]
                 out -= self.gamma * right.squares
-        if self.kind == "rbf":
-            _exponentials(out)
-        elif self.kind == "poly":
-            out *= self.gamma
-            out += self.coef0
-            _raise_to(out, self.degree)
+        KERNELS[self.kind].apply(self, out)
 
     def __call__(self, left: Any, right: Any) -> NDArray[np.float64]:
         """Kernel values of rows with rows, (left, right), in float64."""
-        real = np.dtype(np.float64)
-        origin = None if sparse.issparse(right) or not self.shifts else np.asarray(right, dtype=np.float64).mean(axis=0)
+        dtype = np.dtype(np.float64)
+        centred = self.of_distance and not sparse.issparse(right)
+        origin = np.asarray(right, dtype=np.float64).mean(axis=0) if centred else None
         out = np.empty((left.shape[0], right.shape[0]))
-        self.fill(self.turn(self.lift(left, real, origin)), self.lift(right, real, origin), out)
+        self.fill(self.turn(self.lift(left, dtype, origin)), self.lift(right, dtype, origin), out)
         return out
 
 
 @dataclass
 class Lifted:
-    """Rows as they are multiplied: an array, or a CSR array and the squares of the lengths of its rows."""
+    """Rows as factors of a product: an array, or a CSR array and the squared norms of its rows."""
 
     matrix: Any
     squares: NDArray[Any] | None = None
@@ -175,15 +185,15 @@ class Lifted:
 
     @property
     def narrow(self) -> bool:
-        """Whether they are dense, and so narrow that kernel values are as soon computed as looked for."""
+        """Whether the rows are dense with few columns: recomputing kernel values is as fast as a cache lookup."""
         return isinstance(self.matrix, np.ndarray) and self.matrix.shape[1] <= MAX_UNCACHED_COLUMNS
 
-    def take(self, places: Any) -> Lifted:
-        """Some of the rows: a slice is no copy of dense ones."""
-        return Lifted(self.matrix[places], None if self.squares is None else self.squares[places])
+    def take(self, indices: Any) -> Lifted:
+        """Some of the rows; a slice of dense rows is a view."""
+        return Lifted(self.matrix[indices], None if self.squares is None else self.squares[indices])
 
     def reorder(self, order: NDArray[np.int64]) -> None:
-        """Put the first rows into another order, in place where they are dense."""
+        """Permute the first rows, in place if they are dense."""
         if isinstance(self.matrix, np.ndarray):
             self.matrix[: len(order)] = self.matrix[order]
         else:
@@ -193,7 +203,7 @@ class Lifted:
                 self.squares = self.squares[whole]
 
     def joined(self, other: Lifted) -> Lifted:
-        """These rows and others."""
+        """These rows followed by others."""
         matrices = self.matrix, other.matrix
         matrix = np.concatenate(matrices) if isinstance(self.matrix, np.ndarray) else sparse.vstack(matrices, "csr")
         if self.squares is None or other.squares is None:
@@ -201,8 +211,8 @@ class Lifted:
         return Lifted(matrix, np.concatenate([self.squares, other.squares]))
 
 
-def _exponentials(out: NDArray[Any]) -> None:
-    """Exp of exponents, in place. A distance is not negative, but for rounding."""
+def _exponential(kernel: Kernel, out: NDArray[Any]) -> None:  # noqa: ARG001
+    """Exp of minus gamma times squared distances, which only rounding makes negative, in place."""
     if out.dtype == np.float32:
         from mergesvm.models.kernel_values_jit import exponentials_single
 
@@ -212,23 +222,74 @@ def _exponentials(out: NDArray[Any]) -> None:
         np.exp(out, out=out)
 
 
-def _values(function: Callable[[Any, Any], Any], left: Any, right: Any) -> NDArray[Any]:
+def _checked_values(function: Callable[[Any, Any], Any], left: Any, right: Any) -> NDArray[Any]:
     values = np.asarray(function(left, right))
     shape = left.shape[0], right.shape[0]
     if values.shape != shape or values.dtype.kind not in "biuf":
         raise DataError(
-            f"The kernel has to give numbers of shape {shape} for {shape[0]} and {shape[1]} rows, not "
+            f"The kernel must return numbers of shape {shape} for {shape[0]} and {shape[1]} rows, not "
             f"{values.dtype} of shape {values.shape}."
         )
     if not np.isfinite(values).all():
-        raise DataError("The kernel gives values that are not finite.")
+        raise DataError("The kernel returns values that are not finite.")
     return values
 
 
-def _raise_to(out: NDArray[Any], degree: int) -> None:
-    """Raise to a whole power by multiplications, in place."""
-    base = out.copy() if degree > 1 else out
-    for bit in bin(degree)[3:]:
+def _power(kernel: Kernel, out: NDArray[Any]) -> None:
+    """(gamma x + coef0)^degree of products, in place, by repeated multiplication."""
+    out *= kernel.gamma
+    out += kernel.coef0
+    base = out.copy() if kernel.degree > 1 else out
+    for bit in bin(kernel.degree)[3:]:
         out *= out
         if bit == "1":
             out *= base
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    """A kernel function: its formula, and how it follows from products of rows.
+
+    Attributes
+    ----------
+    formula : str
+    parameters : tuple of str
+        Those of gamma, degree and coef0 that the formula has.
+    of_distance : bool
+        Whether it is a function of -gamma |x - z|^2; otherwise of x.z.
+    apply : function
+        Turns an array of -gamma |x - z|^2 or x.z into kernel values, in place.
+    bound : function
+        The largest size of numbers on the way, from the largest squared norm of a row.
+    jit_code : int or None
+        The number of its compiled form in :mod:`mergesvm.models.kernel_values_jit`, if there is one.
+    """
+
+    formula: str
+    parameters: tuple[str, ...]
+    of_distance: bool
+    apply: Callable[[Kernel, NDArray[Any]], None]
+    bound: Callable[[Kernel, np.float64], np.float64]
+    jit_code: int | None = None
+
+
+KERNELS = {
+    "rbf": KernelFunction(
+        "exp(-gamma |x - z|^2)",
+        ("gamma",),
+        True,
+        _exponential,
+        lambda kernel, square: square * (4 * kernel.gamma),
+        jit_code=0,
+    ),
+    "linear": KernelFunction("x.z", (), False, lambda *_: None, lambda _, square: square, jit_code=1),
+    "poly": KernelFunction(
+        "(gamma x.z + coef0)^degree",
+        ("gamma", "degree", "coef0"),
+        False,
+        _power,
+        lambda kernel, square: (kernel.gamma * square + abs(kernel.coef0)) ** kernel.degree,
+        jit_code=2,
+    ),
+}
+"""All kernel functions by name."""

@@ -1,6 +1,6 @@
 """Compiled kernel values of lifted rows. Importing this module imports numba.
 
-``kernel`` is always ``Kernel.numbers``: the position of the kernel function in ``KERNELS``, gamma, degree and coef0.
+``kernel`` is always ``Kernel.jit_parameters``: its code in ``KERNELS``, gamma, degree and coef0.
 All functions release the GIL. Array indices are unsigned: numba then omits the test for negative indices.
 """
 
@@ -12,7 +12,7 @@ from numba import float32, njit, uint64
 from numba.extending import intrinsic
 
 RBF, LINEAR, POLY = range(3)
-"""Positions of the kernel functions in ``KERNELS``."""
+"""Jit codes of the kernel functions in ``KERNELS``."""
 
 LOG2E = np.float32(1.44269504)
 LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)

@@ -119,13 +119,11 @@ def _solver_options(model: Model) -> dict[str, str]:
 
 def _kernel(model: KernelModel) -> dict[str, str]:
     kernel, options, vectors = model.expansion.kernel, model.domain.options, model.support_vectors_
-    numbers = {
-        "rbf": f", gamma {short_number(kernel.gamma)}",
-        "poly": f", gamma {short_number(kernel.gamma)}, degree {kernel.degree}, coef0 {short_number(kernel.coef0)}",
-    }
     form = "sparse, " if sparse.issparse(vectors) else ""
     return {
-        "kernel": kernel.kind + numbers.get(kernel.kind, ""),
+        "kernel": ", ".join(
+            [kernel.kind, *(f"{name} {short_number(value)}" for name, value in kernel.parameters.items())]
+        ),
         "support vectors": f"{vectors.shape[0]:,} ({form}{vectors.dtype})",
         "C": short_number(options["C"]),
         "beta": "none: the intercept is not penalised" if options["beta"] is None else short_number(options["beta"]),

@@ -50,13 +50,13 @@ class KernelNumerics:
             summary = reduce(add, summaries)
         kernel = _with_gamma(kernel, summary).check()
         dense = summary.stored >= MIN_DENSITY_FOR_DENSE * summary.cells or kernel.is_function
-        origin = summary.sums / max(summary.weight / summary.width, TINY) if kernel.shifts and dense else None
+        origin = summary.sums / max(summary.weight / summary.width, TINY) if kernel.of_distance and dense else None
         norm = float(np.max(units.call("max_squared_norm", origin)))
-        if not (np.isfinite(norm) and kernel.bears(norm, np.dtype(np.float64))):
+        if not (np.isfinite(norm) and kernel.is_finite(norm, np.dtype(np.float64))):
             raise DataError("Input X has values too large for the kernel. Rescale the columns.")
         double = n_rows <= MAX_ROWS_FOR_FLOAT64 or not kernel.fits_float32(norm)
         dtype = np.dtype(precision or ("float64" if double else "float32"))
-        if not kernel.bears(norm, dtype):
+        if not kernel.is_finite(norm, dtype):
             raise DataError(f"Input X has values too large for the kernel in {dtype.name}. Rescale the columns.")
         return cls(kernel, dtype, dense, origin)
 

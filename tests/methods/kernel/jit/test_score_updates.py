@@ -21,8 +21,8 @@ def test_uncached_updates_add_steps_times_kernel_values(kernel):
     arguments = starts, counts, offsets, kernel.lift(X, dtype).matrix, step_starts, ids, steps, shared
     sides, side_starts = np.array([0, 2, 1, 3]), np.array([0, 1, 2, 4])
     used, used_starts = np.array([3, 8, 0, 1, 7]), np.array([0, 2, 2, 5])
-    add_within_classes(score, sides, side_starts, *arguments, used, used_starts, kernel.numbers)
-    add_between_classes(score, pairs, codes, *arguments, kernel.numbers)
+    add_within_classes(score, sides, side_starts, *arguments, used, used_starts, kernel.jit_parameters)
+    add_between_classes(score, pairs, codes, *arguments, kernel.jit_parameters)
     first = kernel(X[np.r_[:20, 35:50]], Z[ids[:4]]) @ steps[:4]
     second = kernel(X[20:], Z[ids[4:]]) @ steps[4:]
     np.testing.assert_allclose(score, 1 + np.concatenate([first, second]), rtol=1e-12, atol=1e-12)

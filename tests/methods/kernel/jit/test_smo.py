@@ -77,7 +77,7 @@ def test_many_subproblems_are_solved_as_one_by_one(kernel, width, penalty, worke
     bound, alpha = generator.uniform(0.1, 2.0, len(y)), np.zeros(len(y))
     subproblems = Subproblems(starts, positions, y, y.copy(), alpha, bound, np.zeros(len(subsets)))
     lifted = kernel.lift(X, np.dtype(np.float64)).matrix
-    subproblems.solve(lifted, kernel.numbers, penalty, np.full(len(subsets), 1e-9), Threads(workers))
+    subproblems.solve(lifted, kernel.jit_parameters, penalty, np.full(len(subsets), 1e-9), Threads(workers))
     for k, part in enumerate(subsets):
         if not len(part):
             continue

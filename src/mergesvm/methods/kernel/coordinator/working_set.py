@@ -170,7 +170,7 @@ class WorkingSetCoordinator(Coordinator):
         # Many problems of narrow rows are solved in one compiled call; for others matrix products are faster.
         many = len(going) > 1 and len(rows) > 0 and not policy.keeps_support
         if many and not kernel.is_function and rows.all().narrow:
-            sets.subproblems.solve(rows.all().matrix, kernel.numbers, policy.penalty, tolerances, self._threads)
+            sets.subproblems.solve(rows.all().matrix, kernel.jit_parameters, policy.penalty, tolerances, self._threads)
         else:
             self._threads.map(lambda k: self._solve_one(sets, k, float(tolerances[k])), range(len(going)))
 

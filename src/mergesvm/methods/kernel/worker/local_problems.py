@@ -63,4 +63,4 @@ class LocalProblems:
     def _smo(self, subproblems: Subproblems, tolerance: float) -> None:
         setup = self._state.setup
         rows, tolerances = self._state.lifted.matrix, np.full(len(subproblems), tolerance)
-        subproblems.solve(rows, setup.kernel.numbers, setup.penalty, tolerances, Threads(setup.n_threads))
+        subproblems.solve(rows, setup.kernel.jit_parameters, setup.penalty, tolerances, Threads(setup.n_threads))

@@ -98,7 +98,7 @@ class Proposals:
                 support = self._local_support(int(problems[at]), entries, arguments[-1][at])
                 used[at, : found[at]] = np.isin(entries, support)
             return used
-        rows = state.lifted.matrix, state.offsets[state.pairs], setup.kernel.numbers
+        rows = state.lifted.matrix, state.offsets[state.pairs], setup.kernel.jit_parameters
         prefilter(problems, starts, *arrays, selected, np.where(small, 0, found), *rows, PREFILTER_TOL, used)
         return used
 

@@ -127,7 +127,7 @@ class ScoreUpdates:
         entries = np.flatnonzero(np.repeat(uncached, steps.sizes))
         problems, ids, values = moved[uncached], steps.keys[entries], steps.values[entries]
         pairs, starts = state.pairs[problems], np.append(0, np.cumsum(steps.sizes[uncached]))
-        kernel, shared = state.setup.kernel.numbers, state.shared.all().matrix
+        kernel, shared = state.setup.kernel.jit_parameters, state.shared.all().matrix
         rows = state.starts[problems], state.counts[problems], state.offsets[pairs], state.lifted.matrix
         arguments = *rows, starts, ids, values, shared
         sides, side_starts = self._by_class(pairs.ravel())

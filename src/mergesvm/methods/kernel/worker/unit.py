@@ -92,7 +92,7 @@ class Unit:
         """Check new rows, with indices from the given one on, before any unit adds any."""
         self._staged = None if new is None else LocalRows.of(*new)
         setup = self._setup
-        if self._staged and not setup.kernel.bears(self._staged.max_squared_norm(setup.origin), setup.dtype):
+        if self._staged and not setup.kernel.is_finite(self._staged.max_squared_norm(setup.origin), setup.dtype):
             self._staged = None
             raise DataError("Input X has values too large for the kernel. Rescale the columns.")
 
