@@ -105,7 +105,7 @@ def test_a_kernel_function_is_added_by_one_entry(monkeypatch):
     def square(_, values):
         values *= values
 
-    added = KernelFunction("(x.z)^2", (), False, square, lambda _, norm: norm**2)
+    added = kernel_function.KernelFunction("(x.z)^2", (), False, square, lambda _, norm: norm**2)
     monkeypatch.setitem(kernel_function.KERNELS, "square", added)
     X, Z, kernel = rows(4), rows(6), Kernel("square")
     np.testing.assert_allclose(kernel(X, Z), (X @ Z.T) ** 2)
