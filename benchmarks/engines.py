@@ -166,7 +166,7 @@ def spark(console: Console, targets: Targets, folder: Path, repeats: int, rows: 
 
         def learn(direct: bool) -> None:
             engine.direct = direct
-            knowledge[:] = [engine.learn(frame, label="y", features=names)]
+            knowledge[:] = [ms.learn(frame, label="y", columns=names, engine=engine)]
 
         times: dict[str, list[float]] = {"count": [], "arrow": [], "files": [], "solve": []}
         for _ in range(repeats + 1):

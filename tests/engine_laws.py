@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 import mergesvm as ms
 import samples
 from mergesvm.engines.reduce import Addition, Block, Join, Total
+from mergesvm.engines.registry import engine_specs
+from mergesvm.engines.threads import Threads
 from mergesvm.engines.traffic import Traffic
 
 
@@ -53,9 +55,6 @@ def addition():
 
         def agree(self, descriptions):
             return tuple(descriptions)
-
-        def alike(self, descriptions):
-            return descriptions[0] > 0 and len(set(descriptions)) == 1
 
         def blocks(self, plan):
             return [Block(1, tuple(length > place for length in plan)) for place in range(max(plan, default=0))]
@@ -165,10 +164,10 @@ def law_units_keep_their_state(engine):
         def fail(self):
             raise ValueError(f"unit {self.number} fails")
 
-    if isinstance(engine, ms.engines.Spark):
-        assert "keeps no state" in raised(ms.errors.EngineError, lambda: engine.units(Counter, [0], given=(1,)))
+    if not has_actors(engine):
+        assert "keeps no state" in raised(ms.errors.EngineError, lambda: engine.actors(Counter, [0], given=(1,)))
         return
-    with engine.units(Counter, [0, 10, 20], given=(2,)) as units:
+    with engine.actors(Counter, [0, 10, 20], given=(2,)) as units:
         assert len(units) == 3
         assert units.call("advance", 1) == [2, 12, 22]
         assert units.call("advance", 2) == [6, 16, 26]
@@ -202,11 +201,11 @@ def register():
 
 
 def law_each_unit_gets_its_own_and_no_other(engine):
-    if not has_units(engine):
+    if not has_actors(engine):
         return
-    with engine.units(register(), "abcde") as units:
+    with engine.actors(register(), "abcde") as units:
         # Where every worker runs the caller's program, it can give its own only, and what it has for others is unused.
-        mine = [index * engine.workers // 5 == engine.rank or not engine.collective for index in range(5)]
+        mine = [index * engine.workers // 5 == engine.ranks.rank or not engine.ranks.spmd for index in range(5)]
         each = [10 * index if own else "not mine" for index, own in enumerate(mine)]
         assert units.call("note", "to all", each=each) == ["a1", "b1", "c1", "d1", "e1"]
         assert units.call("note", each=[None] * 5) == ["a2", "b2", "c2", "d2", "e2"]
@@ -216,30 +215,30 @@ def law_each_unit_gets_its_own_and_no_other(engine):
 
 
 def law_units_are_consulted_and_all_workers_get_the_decision(engine):
-    if not has_units(engine):
+    if not has_actors(engine):
         return
-    with engine.units(register(), "abcde") as units:
+    with engine.actors(register(), "abcde") as units:
         seen = []
 
         def decide(results):
             seen.append(results)
-            return {"rank": engine.rank, "joined": "-".join(results)}
+            return {"rank": engine.ranks.rank, "joined": "-".join(results)}
 
         found = units.consult(decide, "note", "first", 2)
-        assert found == {"rank": engine.once(lambda: engine.rank), "joined": "a1-b1-c1-d1-e1"}
-        assert seen == ([["a1", "b1", "c1", "d1", "e1"]] if engine.is_root else [])
+        assert found == {"rank": engine.ranks.on_root(lambda: engine.ranks.rank), "joined": "a1-b1-c1-d1-e1"}
+        assert seen == ([["a1", "b1", "c1", "d1", "e1"]] if engine.ranks.is_root else [])
         assert units.call("told") == [[("first", 2)]] * 5
-    with engine.units(register(), "a") as units:  # fewer than workers
+    with engine.actors(register(), "a") as units:  # fewer than workers
         assert units.consult(lambda results: len(results), "note") == 1
-    with engine.units(register(), "") as units:
+    with engine.actors(register(), "") as units:
         assert units.consult(lambda results: results, "note") == []
         assert units.call("note", each=[]) == []
 
 
 def law_an_error_of_a_unit_or_of_a_decision_surfaces_everywhere_and_units_go_on(engine):
-    if not has_units(engine):
+    if not has_actors(engine):
         return
-    with engine.units(register(), "abcde") as units:
+    with engine.actors(register(), "abcde") as units:
         for call in (lambda *told: units.call(*told), lambda *told: units.consult(list, *told)):
             for kind in (ValueError, ms.errors.DataError):
                 # Of two that refuse, the first is spoken of.
@@ -256,15 +255,15 @@ def law_an_error_of_a_unit_or_of_a_decision_surfaces_everywhere_and_units_go_on(
 
 
 def law_what_units_send_is_counted(engine):
-    if not has_units(engine):
+    if not has_actors(engine):
         return
-    with engine.units(register(), "abcd") as units:
+    with engine.actors(register(), "abcd") as units:
         for call in (lambda: units.call("large", 1000), lambda: units.consult(len, "large", 1000)):
             before = engine.traffic
             call()
             sent = engine.traffic.total - before.total
-            if engine.embedded or engine.workers == 1:
-                assert not (engine.embedded and sent)
+            if isinstance(engine, Threads) or engine.workers == 1:
+                assert not (isinstance(engine, Threads) and sent)
                 continue
             # Those of units that are not where the results go; or, where they go to all ranks, to each of the others.
             most = 4 * 8000 * max(1, engine.workers - 1)
@@ -274,30 +273,30 @@ def law_what_units_send_is_counted(engine):
 
 
 def law_units_that_are_closed_are_gone(engine):
-    if not has_units(engine):
+    if not has_actors(engine):
         return
-    units = engine.units(register(), "abc")
+    units = engine.actors(register(), "abc")
     assert len(units) == 3
-    if engine.rank == 0:
+    if engine.ranks.rank == 0:
         units.close()  # each worker by itself, and not together
-    engine.once(lambda: None)
+    engine.ranks.on_root(lambda: None)
     units.close()
     assert len(units) == 0
 
 
-def has_units(engine):
-    return not isinstance(engine, ms.engines.Spark)
+def has_actors(engine):
+    return next(spec.actors for spec in engine_specs().values() if spec.class_name == type(engine).__name__)
 
 
 def law_what_is_said_once_is_said_to_all(engine):
-    assert engine.once(lambda: 7) == 7
-    assert engine.together(lambda: 8) == 8
+    assert engine.ranks.on_root(lambda: 7) == 7
+    assert engine.ranks.on_all(lambda: 8) == 8
 
     def fail():
         raise ms.errors.DataError("no")
 
-    assert "no" in raised(ms.errors.DataError, lambda: engine.once(fail))
-    assert "no" in raised(ms.errors.DataError, lambda: engine.together(fail))
+    assert "no" in raised(ms.errors.DataError, lambda: engine.ranks.on_root(fail))
+    assert "no" in raised(ms.errors.DataError, lambda: engine.ranks.on_all(fail))
 
 
 def law_an_engine_can_be_a_parameter_of_an_estimator(engine):
@@ -320,8 +319,8 @@ def law_traffic_is_counted_where_anything_travels(engine):
     assert isinstance(before, Traffic)
     engine.merge(lambda task: np.full(1000, float(task)), list(range(8)), addition())
     sent = engine.traffic.total - before.total
-    assert sent >= 8000 or (engine.workers == 1 or engine.embedded), engine.traffic
-    assert engine.traffic.rounds > before.rounds or engine.embedded or engine.workers == 1
+    assert sent >= 8000 or (engine.workers == 1 or isinstance(engine, Threads)), engine.traffic
+    assert engine.traffic.rounds > before.rounds or isinstance(engine, Threads) or engine.workers == 1
 
 
 def law_files_give_the_knowledge_of_all_their_rows(engine):
@@ -330,8 +329,8 @@ def law_files_give_the_knowledge_of_all_their_rows(engine):
     order = np.argsort(y, kind="stable")
     X, y = X[order], y[order]
     features = ms.features.Fourier(24, seed=0, precision="float64").freeze(X)
-    folder = engine.once(tempfile.mkdtemp)
-    engine.once(lambda: _write(folder, X, y))
+    folder = engine.ranks.on_root(tempfile.mkdtemp)
+    engine.ranks.on_root(lambda: _write(folder, X, y))
     for mapping, per_class in ((None, True), (features, True), (None, False)):
         terms = {"features": mapping, "per_class": per_class}
         scan = ms.scan(f"{folder}/day*.parquet", label="y")
@@ -362,8 +361,8 @@ def law_folds_are_the_same_wherever_their_rows_are(engine):
     X, y = X[order], y[order]
     groups = np.array([f"patient {row % 23}" for row in range(len(X))])
     numbers = np.where(y == 2, -1, np.arange(len(X)) * 4 // len(X))
-    folder = engine.once(tempfile.mkdtemp)
-    engine.once(lambda: _write(folder, X, y, groups))
+    folder = engine.ranks.on_root(tempfile.mkdtemp)
+    engine.ranks.on_root(lambda: _write(folder, X, y, groups))
     files, chosen = f"{folder}/day*.parquet", {"label": "y", "features": ["x0", "x1", "x2", "x3"]}
     found = ms.learn(ms.scan(files, **chosen), folds=4, engine=engine)
     assert_same_folds(found, ms.learn(X, y, folds=4, feature_names=chosen["features"]))
@@ -383,7 +382,7 @@ def law_folds_are_the_same_wherever_their_rows_are(engine):
 
 def law_folds_that_are_wrong_anywhere_are_said_everywhere(engine):
     X, y = samples.rows(60)
-    last = not engine.collective or engine.rank == engine.workers - 1
+    last = not engine.ranks.spmd or engine.ranks.rank == engine.workers - 1
     for wrong in ([0, -2] * 30, [0.5] * 60, [0, 5000] * 30):
         folds = wrong if last else [0, 1] * 30
         said = raised(ms.errors.ParameterError, lambda folds=folds: ms.learn(X, y, folds=folds, engine=engine))
@@ -397,15 +396,15 @@ def law_folds_that_are_wrong_anywhere_are_said_everywhere(engine):
 
 def own_rows(engine):
     """The rows that this rank holds, where each holds its own: of three or more the last one holds none."""
-    if not engine.collective:
+    if not engine.ranks.spmd:
         return slice(None)
     holders = engine.workers if engine.workers < 3 else engine.workers - 1
-    return slice(engine.rank, None, holders) if engine.rank < holders else slice(0, 0)
+    return slice(engine.ranks.rank, None, holders) if engine.ranks.rank < holders else slice(0, 0)
 
 
 def law_rows_that_are_wrong_anywhere_are_said_everywhere(engine):
     X, y = samples.rows()
-    wrong = y[:-1] if not engine.collective or engine.rank == engine.workers - 1 else y
+    wrong = y[:-1] if not engine.ranks.spmd or engine.ranks.rank == engine.workers - 1 else y
     for learn in (
         lambda: ms.learn(X, wrong, engine=engine),
         lambda: ms.MergeSVC(engine=engine).fit(X, wrong),
@@ -424,7 +423,7 @@ def law_pegasos_is_the_same_wherever_its_pairs_are_walked(engine):
     np.testing.assert_array_equal(there.partial_fit(X, y).coef_, here.partial_fit(X, y).coef_)
     # A seed that is drawn, and a map that is frozen, are the same everywhere.
     mapped = ms.PegasosSVC(n_iter=200, random_state=None, features="fourier", n_features=8, engine=engine).fit(X, y)
-    first = engine.once(lambda: (mapped.features_.fingerprint, mapped.coef_))
+    first = engine.ranks.on_root(lambda: (mapped.features_.fingerprint, mapped.coef_))
     assert mapped.features_.fingerprint == first[0]
     np.testing.assert_array_equal(mapped.coef_, first[1])
 
@@ -433,10 +432,10 @@ def law_a_kernel_machine_is_that_of_all_rows_wherever_its_units_are(engine):
     X, y = samples.rows(120)
     mine = own_rows(engine)
     there = ms.ParallelKernelSVC(engine=engine)
-    if not has_units(engine):
+    if not has_actors(engine):
         said = raised(ms.errors.EngineError, lambda: there.fit(X, y))
-        assert "Spark keeps no state" in said
-        assert "Threads, MPI or Dask" in said
+        assert f"{type(engine).__name__} keeps no state" in said
+        assert "Threads, Dask or MPI" in said
         assert not hasattr(there, "n_features_in_")
         return
     here = ms.ParallelKernelSVC().fit(X, y)
@@ -450,18 +449,18 @@ def law_a_kernel_machine_is_that_of_all_rows_wherever_its_units_are(engine):
 
 def law_ranks_with_different_rows_are_no_pegasos(engine):
     X, y = samples.rows()
-    if engine.collective and engine.workers > 1:
-        other = X + engine.rank  # as many rows of each class
+    if engine.ranks.spmd and engine.workers > 1:
+        other = X + engine.ranks.rank  # as many rows of each class
         said = raised(ms.errors.DataError, lambda: ms.PegasosSVC(n_iter=10, engine=engine).fit(other, y))
         assert "same rows" in said
 
 
 def law_nothing_to_learn_is_said_everywhere(engine):
-    folder = engine.once(tempfile.mkdtemp)
-    engine.once(lambda: [Path(folder, f"{day}.csv").write_text("x,y\n") for day in "ab"])
+    folder = engine.ranks.on_root(tempfile.mkdtemp)
+    engine.ranks.on_root(lambda: [Path(folder, f"{day}.csv").write_text("x,y\n") for day in "ab"])
     said = raised(ms.errors.DataError, lambda: ms.learn(ms.scan(f"{folder}/*.csv", label="y"), engine=engine))
     assert "nothing to learn" in said or "Empty CSV" in said, said
-    if engine.collective:
+    if engine.ranks.spmd:
         empty = np.empty((0, 3)), np.empty(0, dtype=int)
         assert "nothing to learn" in raised(ms.errors.DataError, lambda: ms.learn(*empty, engine=engine))
         said = raised(ms.errors.FeatureMapError, lambda: ms.MergeSVC(features="fourier", engine=engine).fit(*empty))
@@ -470,10 +469,10 @@ def law_nothing_to_learn_is_said_everywhere(engine):
 
 def law_text_that_cannot_be_cut_is_learned_whole(engine):
     """A quotation mark far behind the beginning of a file is met by a worker, and not when the file is cut."""
-    folder = engine.once(tempfile.mkdtemp)
+    folder = engine.ranks.on_root(tempfile.mkdtemp)
     path = Path(folder, "large.csv")
     lines = 700_000
-    engine.once(lambda: path.write_text("x,y\n" + "1.25,1\n" * lines + '"2.5",0\n') and None)
+    engine.ranks.on_root(lambda: path.write_text("x,y\n" + "1.25,1\n" * lines + '"2.5",0\n') and None)
     found = ms.learn(ms.scan(path, label="y"), engine=engine)
     assert found.rows.tolist() == [1, lines]
     assert found.provenance[0].rows == lines + 1

@@ -12,7 +12,6 @@ import mergesvm as ms
 import samples
 from engine_laws import assert_same
 from mergesvm.engines import Spark
-from mergesvm.engines.spark.files import Runs
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -76,8 +75,9 @@ def test_a_version_of_a_delta_table_is_its_rows(spark_session, folder, version):
     table = (reader if version is None else reader.option("versionAsOf", version)).load()
     kept = {0: np.arange(150) < 100, 1: np.full(150, True)}.get(version, X[:, 0] > 0)
     engine = Spark(spark_session)
-    assert not isinstance(engine.partitions(table), Runs)  # its files alone do not tell which rows count
-    assert_same(engine.learn(table, label="y", features=NAMES), ms.learn(X[kept], Y[kept], feature_names=NAMES))
+    assert_same(
+        ms.learn(table, label="y", columns=NAMES, engine=engine), ms.learn(X[kept], Y[kept], feature_names=NAMES)
+    )
     few = table.where("x1 < 0")
     kept = kept & (X[:, 1] < 0)
-    assert_same(engine.learn(few, label="y", features=NAMES), ms.learn(X[kept], Y[kept], feature_names=NAMES))
+    assert_same(ms.learn(few, label="y", columns=NAMES, engine=engine), ms.learn(X[kept], Y[kept], feature_names=NAMES))

@@ -16,7 +16,6 @@ import mergesvm as ms
 import samples
 from engine_laws import assert_same
 from mergesvm.engines import Spark
-from mergesvm.engines.spark.files import Runs
 from mergesvm.errors import DataError, EngineError
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -52,20 +51,15 @@ def saved(session, name, how):
     return session.table(name)
 
 
-def is_read_from_files(engine, table):
-    return isinstance(engine.partitions(engine.narrowed(table, [*NAMES, "y"])), Runs)
-
-
 def assert_rows(engine, table, kept=EVERY):
-    assert_same(engine.learn(table, label="y", features=NAMES), ms.learn(X[kept], Y[kept], feature_names=NAMES))
+    assert_same(
+        ms.learn(table, label="y", columns=NAMES, engine=engine), ms.learn(X[kept], Y[kept], feature_names=NAMES)
+    )
 
 
-PLAIN = {
+TABLES = {
     "saved": (lambda session: session.table("given"), EVERY),
     "queried": (lambda session: session.sql("select y, x1, x0 from given"), EVERY),
-}
-
-OTHER = {
     "filtered": (lambda session: session.sql("select * from given where x0 > 0"), X[:, 0] > 0),
     "aliased": (lambda session: session.sql("select X0 as x0, X1 as x1, Y as y from given"), EVERY),
     "a view": (
@@ -85,28 +79,25 @@ OTHER = {
 }
 
 
-@pytest.mark.parametrize("case", [*PLAIN, *OTHER])
+@pytest.mark.parametrize("case", TABLES)
 def test_a_table_of_the_catalog_is_its_rows(engine, session, case):
-    build, kept = (PLAIN | OTHER)[case]
+    build, kept = TABLES[case]
     table = build(session)
-    assert is_read_from_files(engine, table) == (case in PLAIN)
     assert_rows(engine, table, kept)
 
 
 def test_a_swap_of_names_in_a_view_is_a_swap(engine, session):
     table = session.sql("select x1 as x0, x0 as x1, y from given")
-    assert not is_read_from_files(engine, table)
-    assert_same(engine.learn(table, label="y", features=NAMES), ms.learn(X[:, ::-1], Y, feature_names=NAMES))
+    assert_same(ms.learn(table, label="y", columns=NAMES, engine=engine), ms.learn(X[:, ::-1], Y, feature_names=NAMES))
 
 
 def test_names_in_other_letters_are_those_of_the_table(engine, session):
     table = session.table("given").select("X0", "x1", "Y")
-    assert_same(engine.learn(table, label="Y"), ms.learn(X, Y, feature_names=["X0", "x1"]))
+    assert_same(ms.learn(table, label="Y", engine=engine), ms.learn(X, Y, feature_names=["X0", "x1"]))
     files = session.table("given").inputFiles()
     session.sql(f"create table letters (X0 double, x1 double, Y long) using parquet location '{files[0]}'")
     rows = np.array(session.table("letters").collect())
-    assert not isinstance(engine.partitions(session.table("letters")), Runs)
-    found = engine.learn(session.table("letters"), label="Y")
+    found = ms.learn(session.table("letters"), label="Y", engine=engine)
     assert_same(found, ms.learn(rows[:, :2], rows[:, 2].astype(int), feature_names=["X0", "x1"]))
 
 
@@ -116,40 +107,35 @@ def test_columns_that_were_added_later_are_empty_or_as_declared_before(engine, s
     session.sql("alter table grown add columns (x1 double)")
     session.sql("insert into grown values (3.0, 1, 5.0), (4.0, 0, 6.0)")
     table = session.table("grown")
-    found = engine.learn(table, label="y", features=NAMES, missing="drop")
+    found = ms.learn(table, label="y", columns=NAMES, missing="drop", engine=engine)
     assert_same(found, ms.learn(np.array([[3.0, 5.0], [4.0, 6.0]]), [1, 0], feature_names=NAMES))
     with pytest.raises(DataError, match="column 'x1'"):
-        engine.learn(table, label="y", features=NAMES)
+        ms.learn(table, label="y", columns=NAMES, engine=engine)
     session.sql("alter table grown add columns (x2 double default 7.0)")
     session.sql("insert into grown values (8.0, 1, 9.0, 10.0)")
     table = session.table("grown")
-    found = engine.learn(table, label="y", features=["x0", "x2"])
+    found = ms.learn(table, label="y", columns=["x0", "x2"], engine=engine)
     rows = np.array([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0], [4.0, 7.0], [8.0, 10.0]])
     assert_same(found, ms.learn(rows, [0, 1, 1, 0, 1], feature_names=["x0", "x2"]))
 
 
 def test_rows_that_a_table_gains_and_loses_are_gained_and_lost(engine, session):
     table = saved(session, "goods", lambda write: write.format("parquet"))
-    assert is_read_from_files(engine, table)
     session.sql("insert into goods select * from given where day = 0")
     twice = np.concatenate([np.arange(120), np.flatnonzero(DAY == 0)])
     for other in (table, session.table("goods")):
         assert_rows(engine, other, twice)
     session.sql("insert overwrite goods select * from given where day = 1")
     assert_rows(engine, session.table("goods"), DAY == 1)
-    with pytest.raises((DataError, EngineError), match="part-"):  # as for Spark, the files of this one are gone
-        engine.learn(table, label="y", features=NAMES)
+    with pytest.raises(EngineError, match="part-"):  # the files of this one are gone
+        ms.learn(table, label="y", columns=NAMES, engine=engine)
 
 
-def test_files_that_change_behind_a_table_are_left_to_spark(engine, session, tmp_path):
+def test_files_added_behind_a_table_are_not_part_of_it(engine, session, tmp_path):
     pq.write_table(samples.table(X[:50], Y[:50]), tmp_path / "a.parquet")
     table = session.read.parquet(str(tmp_path))
-    assert is_read_from_files(engine, table)
     shutil.copy(tmp_path / "a.parquet", tmp_path / "b.parquet")  # which the table has not listed
     assert_rows(engine, table, slice(0, 50))
-    pq.write_table(samples.table(X, Y), tmp_path / "a.parquet")
-    assert not is_read_from_files(engine, table)
-    assert is_read_from_files(engine, session.read.parquet(str(tmp_path)))
 
 
 def test_a_query_of_a_database_is_its_rows(engine, session, tmp_path):
@@ -167,16 +153,18 @@ def test_a_query_of_a_database_is_its_rows(engine, session, tmp_path):
     )
     given.coalesce(1).write.option("createTableColumnTypes", "name varchar(20), units smallint").jdbc(address, "goods")
     table = session.read.jdbc(address, "goods", column="id", lowerBound=0, upperBound=120, numPartitions=3)
-    assert len(engine.partitions(table)) == 3
+    assert table.rdd.getNumPartitions() == 3
     assert dict(table.dtypes)["price"] == "decimal(10,3)"
     features = ["price", "size", "units"]
     stacked = np.column_stack([X, units])
-    assert_same(engine.learn(table, label="y", features=features), ms.learn(stacked, Y, feature_names=features))
-    found = engine.learn(table.where("size > 0"), label="name", features=["price"])
+    assert_same(
+        ms.learn(table, label="y", columns=features, engine=engine), ms.learn(stacked, Y, feature_names=features)
+    )
+    found = ms.learn(table.where("size > 0"), label="name", columns=["price"], engine=engine)
     kept = X[:, 1] > 0
     assert_same(found, ms.learn(X[kept, :1], words[kept], feature_names=["price"]))
     table = session.read.jdbc(address, '(select "price" as price, "y" as y from goods where "size" < 0) as few')
-    assert_same(engine.learn(table, label="Y"), ms.learn(X[~kept, :1], Y[~kept], feature_names=["PRICE"]))
+    assert_same(ms.learn(table, label="Y", engine=engine), ms.learn(X[~kept, :1], Y[~kept], feature_names=["PRICE"]))
 
 
 @pytest.mark.parametrize("kept", ["in memory", "in files"])
@@ -192,16 +180,15 @@ def test_columns_of_every_type_are_learned_or_refused_by_name(engine, session, t
     if kept == "in files":
         table.write.parquet(str(tmp_path / "types"))
         table = session.read.parquet(str(tmp_path / "types"))
-    assert isinstance(engine.partitions(engine.narrowed(table, [*numbers, "y"])), Runs) == (kept == "in files")
-    found = engine.learn(table, label="y", features=numbers)
+    found = ms.learn(table, label="y", columns=numbers, engine=engine)
     assert_same(found, ms.learn(np.array([row[:6]] * 4, float), [0, 1, 0, 1], feature_names=numbers))
     for name, kind in {"day": "date32", "time": "timestamp", "times": "list", "name": "text"}.items():
         with pytest.raises(DataError, match=f"column '{name}' is (of type )?{kind}"):
-            engine.learn(table, label="y", features=[name])
+            ms.learn(table, label="y", columns=[name], engine=engine)
     with pytest.raises(DataError, match="label column 'time' is of type timestamp"):
-        engine.learn(table, label="time", features=["tiny"])
+        ms.learn(table, label="time", columns=["tiny"], engine=engine)
     with pytest.raises(DataError, match=r"Unknown label type.*1\.25"):
-        engine.learn(table, label="price", features=["tiny"])
+        ms.learn(table, label="price", columns=["tiny"], engine=engine)
 
 
 def test_dots_in_the_names_of_columns_of_files_are_names(engine, session, tmp_path):
@@ -209,10 +196,9 @@ def test_dots_in_the_names_of_columns_of_files_are_names(engine, session, tmp_pa
     pq.write_table(pa.table({"a": X[:, 0], "a.b": X[:, 1], "y": Y}), tmp_path / "names.parquet")
     pq.write_table(pa.table({"a": inner, "y": Y}), tmp_path / "inner.parquet")
     table = session.read.parquet(str(tmp_path / "names.parquet"))
-    assert isinstance(engine.partitions(table), Runs)
-    assert_same(engine.learn(table, label="y"), ms.learn(X, Y, feature_names=["a", "a.b"]))
+    assert_same(ms.learn(table, label="y", engine=engine), ms.learn(X, Y, feature_names=["a", "a.b"]))
     table = session.read.parquet(str(tmp_path / "inner.parquet")).select("a.b", "y")
-    assert_same(engine.learn(table, label="y"), ms.learn(X[:, :1], Y, feature_names=["b"]))
+    assert_same(ms.learn(table, label="y", engine=engine), ms.learn(X[:, :1], Y, feature_names=["b"]))
 
 
 def test_a_package_that_workers_lack_is_told_of_with_the_cure(engine):

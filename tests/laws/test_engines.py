@@ -10,6 +10,7 @@ import pytest
 
 import engine_laws
 from mergesvm import engines
+from mergesvm.engines.base import Engine
 from mergesvm.errors import ParameterError
 from ranks import run_ranks
 
@@ -19,8 +20,9 @@ WITH_A_CLUSTER = {"Dask", "Spark"}
 """Started once for all laws; all others are started for each."""
 
 
-def test_every_engine_is_put_through_the_laws():
-    assert set(engines.__all__) == {"Threads", "MPI"} | WITH_A_CLUSTER
+def test_every_engine_is_tested_by_the_laws():
+    assert set(dir(engines)) == {"Threads", "MPI"} | WITH_A_CLUSTER
+    assert all(issubclass(getattr(engines, name), Engine) for name in dir(engines))
 
 
 @LAWS
@@ -31,7 +33,7 @@ def test_threads(law, workers):
 
 @pytest.fixture(scope="module", params=[2, 3])
 def dask(request):
-    """The numbers of two workers are added up by the client, those of three by themselves."""
+    """Two and three workers."""
     with engines.Dask(workers=request.param) as engine:
         yield engine
 

@@ -6,13 +6,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from mergesvm.engines.base import Engine
-from mergesvm.engines.registry import NAMES, engine_named
+from mergesvm.engines.registry import engine_named, engines_help
 from mergesvm.errors import MergeSVMError, ParameterError
+
+if TYPE_CHECKING:
+    from mergesvm.engines.base import Engine
 
 INVALID_INPUT = 2
 """Exit code for invalid input; see :mod:`mergesvm.cli.main`."""
@@ -24,7 +26,7 @@ class EngineOptions:
 
     PANEL: ClassVar[str] = "Engine"
 
-    engine: Annotated[str, typer.Option(help=f"Where to run: {', '.join(NAMES)}.")] = "threads"
+    engine: Annotated[str, typer.Option(help=f"Where to run: {engines_help()}.")] = "threads"
     workers: Annotated[
         int | None,
         typer.Option(
@@ -32,7 +34,7 @@ class EngineOptions:
         ),
     ] = None
     address: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler (tcp://...) or Spark master (spark://...).")
+        str | None, typer.Option(help="Address of a Dask scheduler (tcp://...), Spark master (spark://...) or Spark Connect server (sc://...).")
     ] = None
     local: Annotated[
         bool,
@@ -42,16 +44,15 @@ class EngineOptions:
     @contextmanager
     def start(self) -> Iterator[Engine]:
         """Start the engine, and close it at the end. If many ranks run the command, only the root reports errors."""
-        root = 0 if self.engine == "mpi" else None
-        with engine_named(self.engine, self.workers, self.address, local=self.local, root=root) as engine:
+        with engine_named(self.engine, self.workers, self.address, local=self.local, root=0) as engine:
             try:
-                if engine.collective and self.workers not in (None, engine.workers):
+                if engine.ranks.spmd and self.workers not in (None, engine.workers):
                     raise ParameterError(
                         f"--workers {self.workers} does not match the number of ranks, {engine.workers}. "
                         f"Start the command with mpiexec -n {self.workers}."
                     )
                 yield engine
             except MergeSVMError:
-                if engine.is_root:
+                if engine.ranks.is_root:
                     raise
                 sys.exit(INVALID_INPUT)

@@ -1,9 +1,9 @@
-"""Tables that lie in partitions on a cluster, and the columns to be learned from."""
+"""Tables that are learned by their columns: in memory, or in partitions on a cluster."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,11 @@ from mergesvm.data.read_options import ReadOptions, layout_of
 from mergesvm.data.readers.tabular import TableReader
 from mergesvm.data.rows.base import spans
 from mergesvm.data.scan import Scan
-from mergesvm.errors import DataError
+from mergesvm.errors import DataError, ParameterError
 
 
 class PartitionReader(TableReader):
-    """One partition of a table: record batches, as they come."""
+    """Record batches of a table, or of one of its partitions."""
 
     def __init__(self, name: str, options: ReadOptions, schema: Any, batches: Iterable[Any] = ()) -> None:
         super().__init__(File(name, None, 0), options)
@@ -33,16 +33,16 @@ class PartitionReader(TableReader):
         return self._schema
 
     def vocabulary(self) -> dict[str, set[Label]]:
-        """The values of categories that the schema tells in the metadata of their columns."""
-        found: dict[str, set[Label]] = {}
+        """The categories declared in the metadata of the schema, and those found in a table in memory."""
+        found = super().vocabulary() if isinstance(self._batches, list) else {}
         for name in self._feature_columns(self._fields()):
-            told = (self._schema.field(name).metadata or {}).get(b"vocabulary")
-            if told is not None and name not in self.options.categories:
-                found[name] = set(json.loads(told))
+            declared = (self._schema.field(name).metadata or {}).get(b"vocabulary")
+            if declared is not None and name not in self.options.categories:
+                found[name] = set(json.loads(declared))
         return found
 
     def tables(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
-        """Record batches of about so many rows: small ones are put together."""
+        """Record batches of about ``rows`` rows: small ones are combined."""
         waiting: list[Any] = []
         first = 0
         for batch in self._batches:
@@ -56,7 +56,7 @@ class PartitionReader(TableReader):
             yield from _cut(waiting, rows)
 
     def _typed(self, batch: Any) -> Any:
-        """The same batch; a column that is empty here, and so of no type, has that of the table."""
+        """Give columns of null type, which are empty in this batch, the type they have in the table."""
         for index, name in enumerate(batch.schema.names):
             if pa.types.is_null(batch.column(index).type):
                 kind = self._schema.field(name).type
@@ -71,16 +71,16 @@ def _cut(batches: list[Any], rows: int) -> Iterator[tuple[Any, float]]:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """The columns of a table that lies elsewhere, and what is asked of them; the rows come partition by partition.
+class TableColumns:
+    """The columns of a table to learn from, and how to read them; the rows come partition by partition.
 
     Parameters
     ----------
     schema : pyarrow.Schema
-        Of the whole table.
+        The schema of the whole table.
     options : ReadOptions
     layout : Layout
-        The features that follow.
+        The resulting features.
     batch_rows : int or None
     """
 
@@ -90,31 +90,55 @@ class Columns:
     batch_rows: int | None = None
 
     @classmethod
-    def of(cls, schema: Any, label: str, batch_rows: int | None = None, like: Any = None, **wishes: Any) -> Columns:
-        """Further arguments are those of :func:`mergesvm.scan`.
+    def of(
+        cls,
+        schema: Any,
+        label: str,
+        *,
+        columns: str | Iterable[str] | None = None,
+        batches: list[Any] | None = None,
+        batch_rows: int | None = None,
+        like: Any = None,
+        **options: Any,
+    ) -> TableColumns:
+        """Choose columns; further options are those of :func:`mergesvm.scan`.
 
-        >>> Columns.of(pa.schema([("size", pa.float64()), ("sold", pa.string())]), "sold").layout.names
+        Parameters
+        ----------
+        schema : pyarrow.Schema
+        label : str
+        columns : list of str, optional
+            The columns to learn from.
+        batches : list of record batches, optional
+            The rows of a table in memory, in which categories can be looked up.
+        batch_rows : int, optional
+        like : Knowledge, model or feature map, optional
+
+        Examples
+        --------
+        >>> TableColumns.of(pa.schema([("size", pa.float64()), ("sold", pa.string())]), "sold").layout.names
         ('size',)
         """
-        lists, chosen = list_sizes(schema), wishes.get("features")
-        if lists and chosen is not None:
-            wishes["features"] = flat_names([chosen] if isinstance(chosen, str) else chosen, lists)
-        options = ReadOptions.of(label, **wishes)
+        lists = list_sizes(schema)
+        if columns is not None:
+            columns = flat_names([columns] if isinstance(columns, str) else columns, lists)
+        read = ReadOptions.of(label, features=columns, **options)
         expected = None if like is None else layout_of(like)
         if expected is not None:
-            options = options.matching(expected)
-        if isinstance(options.categories, str):
-            raise DataError("Values of a table on a cluster are not looked up: declare categories={column: [...]}.")
-        layout, reader = expected, PartitionReader("the table", options, schema)
+            read = read.matching(expected)
+        if isinstance(read.categories, str) and batches is None:
+            raise DataError("Categories of a table on a cluster have to be declared: categories={column: [...]}.")
+        layout, reader = expected, PartitionReader("the table", read, schema, () if batches is None else batches)
         if layout is None or layout.names is None:
-            told = {column: sorted_vocabulary(values) for column, values in reader.vocabulary().items()}
-            layout = reader.layout(dict(options.categories) | told)
+            declared = {} if isinstance(read.categories, str) else dict(read.categories)
+            found = {column: sorted_vocabulary(values) for column, values in reader.vocabulary().items()}
+            layout = reader.layout(declared | found)
         reader.check_columns(layout)
-        return cls(schema, options, layout, batch_rows)
+        return cls(schema, read, layout, batch_rows)
 
     @property
     def needed(self) -> list[str]:
-        """The columns that are read, of all that the table has."""
+        """The columns that are read."""
         lists = list_sizes(self.schema)
         owners = {place: name for name, size in lists.items() for place in place_names(name, size)}
         read = self.layout.columns
@@ -122,20 +146,44 @@ class Columns:
         return list(dict.fromkeys(owners.get(name, name) for name in (*read, *beside) if name is not None))
 
     def scan(self, batches: Iterable[Any], name: str) -> Scan:
-        """The rows of one partition, from its record batches."""
+        """The rows of one partition."""
         return Scan([PartitionReader(name, self.options, self.schema, batches)], self.batch_rows, self.layout)
 
 
-@dataclass(frozen=True)
-class ClusterTable:
-    """A table on the workers of an engine, and its columns."""
+def memory_batches(table: Any, label: str) -> list[Any]:
+    """Return a table in memory as record batches: at least one, so that there is a schema.
 
-    table: Any
-    columns: Columns
+    >>> [batch.num_rows for batch in memory_batches(pa.table({"x": [1, 2]}), "y")]
+    [2]
+    """
+    if not any(hasattr(table, name) for name in ("iloc", "to_arrow", "column_names")) or not hasattr(table, "columns"):
+        kind = type(table)
+        raise ParameterError(
+            f"label={label!r} names a column, but X is not a table: {kind.__module__}.{kind.__qualname__}. Pass the "
+            f"labels as y."
+        )
+    found = list(record_batches(table))
+    if not found:
+        raise DataError("There is nothing to learn: the table has no rows.")
+    return found
+
+
+def sendable_tables(batches: Sequence[Any], count: int) -> list[Any]:
+    """Divide a table into at most ``count`` buffers in the Arrow IPC format: a pickled slice has the whole table."""
+    table = pa.Table.from_batches(batches)
+    buffers = []
+    for start, stop in spans(table.num_rows, max(1, -(-table.num_rows // count))):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table.slice(start, stop - start))
+        buffers.append(sink.getvalue())
+    return buffers
 
 
 def record_batches(content: Any) -> Iterable[Any]:
-    """The record batches of a partition, whatever it is: those of Arrow, a table of pandas or polars, or a stream."""
+    """Return the record batches of a partition: Arrow, pandas or polars, IPC, or an iterable of record batches."""
+    if isinstance(content, pa.Buffer):
+        content = pa.ipc.open_stream(content).read_all()
     if hasattr(content, "to_arrow"):
         content = content.to_arrow()
     if hasattr(content, "iloc"):

@@ -1,24 +1,25 @@
-"""Engines: where work runs. An engine maps a function over tasks and reduces the results."""
+"""Engines: where work runs. An engine maps a function over tasks and merges the results."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mergesvm.engines.dask.engine import Dask
-    from mergesvm.engines.mpi.engine import MPI
-    from mergesvm.engines.spark.engine import Spark
-    from mergesvm.engines.threads import Threads
+    from mergesvm.engines.dask.engine import Dask as Dask
+    from mergesvm.engines.mpi.engine import MPI as MPI
+    from mergesvm.engines.spark.engine import Spark as Spark
+    from mergesvm.engines.threads import Threads as Threads
 
-__all__ = ["MPI", "Dask", "Spark", "Threads"]
 
-_MODULES = {"MPI": "mpi.engine", "Dask": "dask.engine", "Spark": "spark.engine", "Threads": "threads"}
+def _classes() -> dict[str, Any]:
+    from mergesvm.engines.registry import engine_specs
+
+    return {spec.class_name: spec for spec in engine_specs().values()}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name.startswith("_") or name not in _classes():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return _classes()[name].load()
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(_classes())

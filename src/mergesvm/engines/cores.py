@@ -1,4 +1,4 @@
-"""How many cores there are to work on."""
+"""The number of available CPU cores."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from joblib import cpu_count
 
 
 def cores() -> int:
-    """The cores that this process may use, whether the machine, its container or its user says so.
+    """The number of cores that this process may use, as limited by the machine, the container or the user.
 
     >>> 1 <= cores() <= os.cpu_count()
     True
     """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-    return _counted(allowed, os.environ.get("LOKY_MAX_CPU_COUNT"))
+    return _cached(allowed, os.environ.get("LOKY_MAX_CPU_COUNT"))
 
 
 @lru_cache(maxsize=16)
-def _counted(allowed: int, wanted: str | None) -> int:  # noqa: ARG001
-    """The same, counted once as long as neither changes: the files of a container take half a millisecond to read."""
+def _cached(allowed: int, wanted: str | None) -> int:  # noqa: ARG001
+    """The count for these settings. Reading the limits of a container takes half a millisecond."""
     return int(cpu_count())

@@ -1,4 +1,4 @@
-"""How the results of workers become one."""
+"""Merging the results of workers."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ Result = TypeVar("Result")
 
 
 class Join(ABC, Generic[Result]):
-    """A function of several results that gives one, whatever their order and grouping."""
+    """A function that merges several results into one, whatever their order and grouping."""
 
     @abstractmethod
     def __call__(self, results: Sequence[Result]) -> Result:
-        """One result of at least one."""
+        """Merge one or more results."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Numbers that are added across workers at one time.
+    """Numbers that are added across workers in one step.
 
     Attributes
     ----------
     size : int
-        How many.
+        Number of numbers.
     holders : tuple of bool
-        Which workers have any that are not zero.
+        Which workers have any nonzero numbers.
     """
 
     size: int
@@ -38,50 +38,46 @@ class Block:
 
 
 class Total(ABC, Generic[Result]):
-    """What the numbers of all workers are added up in, as they come; different blocks perhaps at the same time.
+    """Accumulates the numbers of all workers as they arrive; blocks may arrive in any order.
 
-    Of blocks that nobody holds, or only oneself, none need come.
+    Blocks that no other worker holds need not arrive.
     """
 
     @abstractmethod
     def add(self, index: int, first: int, numbers: NDArray[np.float64], *, last: bool) -> None:
-        """Add some numbers of a block, from this one on, which are valid only now; after the ``last`` no more come."""
+        """Add numbers to block ``index``, starting at ``first``.
+
+        The array is valid only during the call. ``last`` says that no more numbers follow for this block.
+        """
 
     @abstractmethod
     def finish(self) -> Result:
-        """The result of all. Nothing can be added afterwards."""
+        """Return the merged result. Nothing can be added afterwards."""
 
 
 class Addition(Join[Result]):
-    """A join that comes down to a sum of numbers, once all workers agree on what the numbers stand for.
+    """A join that is a sum of numbers, once all workers agree on what the numbers mean.
 
-    First the descriptions of all results, which are small, go to everyone, and everyone makes the same plan of them.
-    Then only plain numbers travel, a block at a time, and none from workers that have none.
+    First the descriptions of all results, which are small, are sent to all workers, and each derives the same plan
+    from them. Then plain numbers are sent, one block at a time, by the workers that hold any.
     """
 
     @abstractmethod
     def describe(self, result: Result) -> Any:
-        """What others need to know of a result before they can agree."""
+        """Describe a result without its numbers."""
 
     @abstractmethod
     def agree(self, descriptions: Sequence[Any]) -> Any:
-        """The plan that follows from the descriptions of all workers, in order: the same at all of them."""
-
-    def alike(self, descriptions: Sequence[Any]) -> bool:  # noqa: ARG002
-        """Whether each result can be packed by a plan of its own, and the numbers of all be added as they are.
-
-        It need not be said: then all wait for the plan of all.
-        """
-        return False
+        """Derive the plan from the descriptions of all workers, in order: the same on all of them."""
 
     @abstractmethod
     def blocks(self, plan: Any) -> Sequence[Block]:
-        """The blocks of numbers to be added."""
+        """Return the blocks of numbers to add."""
 
     @abstractmethod
     def pack(self, result: Result, plan: Any, index: int, out: NDArray[np.float64]) -> None:
-        """Write the numbers of a block of a result; only of results that hold any."""
+        """Write the numbers of a block into ``out``; called only for results that hold any."""
 
     @abstractmethod
     def total(self, plan: Any, own: Result | None = None) -> Total[Result]:
-        """A total of nothing, or of one's own result, whose memory may be used for it: the result is not used again."""
+        """Start a total at zero, or at ``own``, whose memory it may take over: ``own`` is not used again."""

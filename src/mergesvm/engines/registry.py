@@ -1,76 +1,141 @@
-"""Engines by their names."""
+"""The engines by name, found without importing what they need."""
 
 from __future__ import annotations
 
-from typing import Any
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from mergesvm.engines.base import Engine
-from mergesvm.engines.threads import Threads
-from mergesvm.errors import ParameterError
+from mergesvm.errors import EngineError, ParameterError
 
-NAMES = ("threads", "mpi", "dask", "spark")
+if TYPE_CHECKING:
+    from mergesvm.engines.base import Engine
+
+OPTIONS = ("workers", "address", "local", "root")
+"""Options of the command line that an engine can take."""
 
 
-def placed(engine: Any, n_jobs: int | None = None) -> tuple[Threads, Engine | None]:
-    """The threads that work is done by wherever it runs, and the engine, if it runs elsewhere than in this process.
+@dataclass(frozen=True)
+class EngineSpec:
+    """Declares an engine; ``SPEC`` in the ``spec.py`` of its folder.
 
-    >>> placed(None, 2), placed(Threads(3))
-    ((Threads(2), None), (Threads(3), None))
-    >>> placed("dask")
-    Traceback (most recent call last):
-    ...
-    mergesvm.errors.ParameterError: engine has to be one of mergesvm.engines, such as Dask(...), or None, not 'dask'.
+    Attributes
+    ----------
+    name : str
+        The name for ``--engine``.
+    class_name, module : str
+        The class, exported as ``mergesvm.engines.<class_name>``, and the module that defines it.
+    requires : str
+        What has to be installed, for the error message.
+    extra : str, optional
+        The extra of mergesvm that installs it.
+    options : mapping of str to str
+        The options in :data:`OPTIONS` that the engine takes, and the names of their constructor arguments.
+    collections : tuple of str
+        Packages whose collections the engine's workers can hold.
+    actors : bool
+        Whether workers can hold stateful objects.
+    hint : str
+        Added to the name in the help text of ``--engine``.
     """
-    if engine is None:
-        return Threads(n_jobs), None
-    if not isinstance(engine, Engine):
-        raise ParameterError(f"engine has to be one of mergesvm.engines, such as Dask(...), or None, not {engine!r}.")
-    if isinstance(engine, Threads):
-        return engine if n_jobs is None else Threads(n_jobs), None
-    return Threads(1 if n_jobs is None else n_jobs), engine
+
+    name: str
+    class_name: str
+    module: str
+    requires: str = ""
+    extra: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    collections: tuple[str, ...] = ()
+    actors: bool = True
+    hint: str = ""
+
+    def load(self) -> type[Engine]:
+        """Import the class."""
+        try:
+            engine: type[Engine] = getattr(import_module(self.module), self.class_name)
+        except ImportError as error:
+            raise self.missing() from error
+        return engine
+
+    def missing(self, reason: object = "") -> EngineError:
+        """Return the error for a package that is not installed."""
+        cure = f": pip install 'mergesvm[{self.extra}]'." if self.extra else "."
+        return EngineError(f"The engine {self.class_name} needs {self.requires}{cure} {reason}".strip())
+
+
+THREADS = EngineSpec("threads", "Threads", "mergesvm.engines.threads", options={"workers": "workers"})
+"""The default, and the only engine without a folder."""
+
+
+@cache
+def engine_specs() -> dict[str, EngineSpec]:
+    """Return all engines by name.
+
+    >>> list(engine_specs())
+    ['threads', 'dask', 'mpi', 'spark']
+    """
+    folders = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if module.ispkg]
+    specs = [import_module(f"mergesvm.engines.{folder}.spec").SPEC for folder in folders]
+    return {spec.name: spec for spec in (THREADS, *specs)}
+
+
+def engines_help() -> str:
+    """List the names for the help text of ``--engine``.
+
+    >>> engines_help()
+    'threads, dask, mpi (under mpiexec) or spark'
+    """
+    *others, last = [spec.name + (f" ({spec.hint})" if spec.hint else "") for spec in engine_specs().values()]
+    return f"{', '.join(others)} or {last}"
+
+
+def collection_spec(rows: Any) -> EngineSpec | None:
+    """Return the engine whose workers can hold ``rows``, or None for rows in memory.
+
+    >>> collection_spec([[1.0, 2.0]]) is None
+    True
+    """
+    package = type(rows).__module__.split(".")[0]
+    return next((spec for spec in engine_specs().values() if package in spec.collections), None)
 
 
 def engine_named(
     name: str, workers: int | None = None, address: str | None = None, *, local: bool = False, root: int | None = None
 ) -> Engine:
-    """An engine, started if need be; to be closed, or used in a ``with`` block.
+    """Create an engine by name; close it, or use it in a ``with`` block.
 
     Parameters
     ----------
-    name : {"threads", "mpi", "dask", "spark"}
+    name : str
+        One of :func:`engine_specs`.
     workers : int, optional
-        How many threads, or worker processes of a cluster that is started here. Ranks are for ``mpiexec`` to start, and
-        this says nothing about them.
+        Number of threads, or of worker processes to start. Ignored by MPI, whose ranks are started by ``mpiexec``.
     address : str, optional
-        Of a Dask scheduler, or a Spark master.
+        The address of a running cluster: a Dask scheduler, or a Spark master or Spark Connect server.
     local : bool
-        Under MPI: files that are named are each rank's own, and not dealt out.
+        Under MPI: each rank reads the files that it names, instead of a part of the files of all.
     root : int, optional
-        Under MPI: the only rank that gets the results.
+        Under MPI: the only rank that gets the results. Ignored by other engines.
 
     Examples
     --------
     >>> engine_named("threads", 2)
     Threads(2)
     """
-    if name not in NAMES:
-        raise ParameterError(f"There is no engine {name!r}. Choose one of {', '.join(NAMES)}.")
-    if address is not None and name not in ("dask", "spark"):
-        raise ParameterError(f"The engine {name} has no address: leave {address!r} out.")
+    specs = engine_specs()
+    if name not in specs:
+        raise ParameterError(f"Unknown engine {name!r}. Choose one of {', '.join(specs)}.")
+    spec = specs[name]
+    if address is not None and "address" not in spec.options:
+        raise ParameterError(f"The engine {name} has no address: leave out {address!r}.")
     if address is not None and workers is not None:
-        raise ParameterError(f"The cluster at {address} has the workers that it has: leave workers={workers} out.")
-    if local and name != "mpi":
-        raise ParameterError(f"The engine {name} has no ranks with files of their own: local is for mpi.")
-    if name == "threads":
-        return Threads(workers)
-    if name == "mpi":
-        from mergesvm.engines.mpi.engine import MPI
-
-        return MPI(root=root, local=local)
-    if name == "dask":
-        from mergesvm.engines.dask.engine import Dask
-
-        return Dask(address, workers=workers)
-    from mergesvm.engines.spark.engine import Spark
-
-    return Spark(address, workers=workers)
+        raise ParameterError(f"The cluster at {address} determines the number of workers: leave out workers={workers}.")
+    if local and "local" not in spec.options:
+        takers = [other.name for other in specs.values() if "local" in other.options]
+        raise ParameterError(f"The engine {name} has no ranks with files of their own: local is for {takers[0]}.")
+    values = {"workers": workers, "address": address, "local": local, "root": root}
+    return spec.load()(**{argument: values[option] for option, argument in spec.options.items()})

@@ -1,4 +1,4 @@
-"""The engine of one machine: threads, each with a BLAS of one thread."""
+"""The engine of one machine: threads, each with a single-threaded BLAS."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from mergesvm.engines.base import Done, Engine, Units, naming
+from mergesvm.engines.base import Actors, Engine
 from mergesvm.engines.cores import cores
 from mergesvm.engines.reduce import Join
+from mergesvm.engines.work import Work
 from mergesvm.errors import ParameterError
 
 Result = TypeVar("Result")
@@ -33,16 +34,28 @@ def _controller(with_scipy: bool) -> ThreadpoolController:  # noqa: ARG001
     return ThreadpoolController()
 
 
-class Threads(Engine):
-    """The engine of one machine: threads of this process. Nothing is pickled, and nothing travels.
+def worker_count(workers: Any) -> int:
+    """Check a number of workers; None or -1 is one per core.
 
-    While it runs, BLAS is limited to one thread for each task, so that ``workers`` tasks use ``workers`` cores. With
-    one worker, or one task, everything runs in the calling thread and BLAS keeps its own threads.
+    >>> worker_count(3)
+    3
+    """
+    count = cores() if workers is None or workers == -1 else workers
+    if not isinstance(count, Integral) or count < 1:
+        raise ParameterError(f"workers has to be a positive integer, None or -1 (one per core), not {workers!r}.")
+    return int(count)
+
+
+class Threads(Engine):
+    """Threads of this process. Nothing is pickled or sent.
+
+    While several tasks run, BLAS is limited to one thread per task, so that ``workers`` tasks use ``workers`` cores.
+    With one worker or one task, everything runs in the calling thread and BLAS keeps its own threads.
 
     Parameters
     ----------
     workers : int or None
-        How many threads: a positive number, ``None`` or ``-1`` for one a core.
+        Number of threads; ``None`` or ``-1`` for one per core.
 
     Examples
     --------
@@ -51,92 +64,63 @@ class Threads(Engine):
     [1, 4, 9]
     """
 
-    embedded = True
-
     def __init__(self, workers: int | None = None) -> None:
         super().__init__()
-        count: Any = cores() if workers is None or workers == -1 else workers
-        if not isinstance(count, Integral) or count < 1:
-            raise ParameterError(f"The number of workers must be positive, None or -1 (one a core), not {workers!r}.")
-        self._workers = int(count)
+        self._workers = worker_count(workers)
 
     @property
     def workers(self) -> int:
-        """How many threads there are."""
+        """Number of threads."""
         return self._workers
 
-    def map(
-        self,
-        function: Callable[..., Result],
-        tasks: Sequence[Any],
-        *,
-        given: tuple[Any, ...] = (),
-        names: Sequence[str] | None = None,
-        done: Done | None = None,
-    ) -> list[Result]:
-        """Apply a function to every task; results in the order of the tasks."""
-        counter = _Counter(len(tasks), done)
+    def _map(self, work: Work[Result]) -> list[Result]:
+        counter, count = _Counter(work), len(work.tasks)
 
         def run(index: int) -> Result:
-            with naming(names[index] if names else None):
-                result = function(tasks[index], *given)
+            result = work.run(index)
             counter.count()
             return result
 
-        indices = range(len(tasks))
-        if self.workers == 1 or len(tasks) <= 1:
-            return [run(index) for index in indices]
-        with self.single_threaded_blas(), ThreadPoolExecutor(min(self.workers, len(tasks))) as pool:
-            futures = [pool.submit(run, index) for index in indices]
+        if self.workers == 1 or count <= 1:
+            return [run(index) for index in range(count)]
+        with self.single_threaded_blas(), ThreadPoolExecutor(min(self.workers, count)) as pool:
+            futures = [pool.submit(run, index) for index in range(count)]
             try:
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:
-                # After an error or an interrupt nothing that has not begun is begun.
+                # After an error or an interrupt, start no further tasks.
                 for future in futures:
                     future.cancel()
             failed = next((future for future in futures if not future.cancelled() and future.exception()), None)
             return [future.result() for future in ([failed] if failed else futures)]
 
-    def merge(
-        self,
-        function: Callable[..., Result],
-        tasks: Sequence[Any],
-        join: Join[Result],
-        *,
-        given: tuple[Any, ...] = (),
-        names: Sequence[str] | None = None,
-        done: Done | None = None,
-        own: bool = False,  # noqa: ARG002
-    ) -> Result | None:
-        """Apply a function to every task, and join the results; each thread joins its own as they come."""
-        counter = _Counter(len(tasks), done)
+    def _merge(self, work: Work[Result], join: Join[Result], *, own: bool) -> Result | None:  # noqa: ARG002
+        counter, count = _Counter(work), min(self.workers, len(work.tasks))
 
-        def fold(mine: range) -> Result:
-            held: list[Result] = []
-            for index in mine:
-                held += self._alone.map(function, [tasks[index]], given=given, names=names and [names[index]])
-                held = [join(held)] if len(held) > 1 else held
+        def fold(indices: range) -> Result:
+            # Each thread merges its results as they come, so that few are held at the same time.
+            total = work.run(indices[0])
+            counter.count()
+            for index in indices[1:]:
+                total = join([total, work.run(index)])
                 counter.count()
-            return held[0]
+            return total
 
-        count = min(self.workers, len(tasks))
-        folded = self.map(fold, [range(first, len(tasks), count) for first in range(count)])
+        folded = self.map(fold, [range(first, len(work.tasks), count) for first in range(count)])
         return join(folded) if folded else None
 
-    def units(self, build: Callable[..., State], tasks: Sequence[Any], *, given: tuple[Any, ...] = ()) -> Units[State]:
-        """Objects in the memory of this process, called by as many threads as there are workers."""
-        return _LocalUnits(self, self.map(build, tasks, given=given))
-
-    @property
-    def _alone(self) -> Threads:
-        return self if self.workers == 1 else Threads(1)
+    def actors(
+        self, build: Callable[..., State], tasks: Sequence[Any], *, given: tuple[Any, ...] = ()
+    ) -> Actors[State]:
+        """Build one object per task in this process; their methods run in threads."""
+        return _LocalActors(self, self.map(build, tasks, given=given))
 
     @staticmethod
     @contextmanager
     def single_threaded_blas() -> Iterator[None]:
         """Limit BLAS to one thread within a ``with`` block.
 
-        The limit is that of the whole process: the first to come sets it, and the last to go lifts it.
+        The limit is process-wide: the first block that is entered sets it, the last one that is left removes it.
         """
         global _limiting, _limit
         with _lock:
@@ -159,19 +143,18 @@ class Threads(Engine):
 
 
 class _Counter:
-    """Tells how many tasks are done; threads take turns."""
+    """Counts finished tasks of several threads."""
 
-    def __init__(self, total: int, done: Done | None) -> None:
-        self._total, self._done, self._count, self._turn = total, done, 0, threading.Lock()
+    def __init__(self, work: Work[Any]) -> None:
+        self._work, self._count, self._lock = work, 0, threading.Lock()
 
     def count(self) -> None:
-        if self._done is not None:
-            with self._turn:
-                self._count += 1
-                self._done(self._count, self._total)
+        with self._lock:
+            self._count += 1
+            self._work.report(self._count)
 
 
-class _LocalUnits(Units[State]):
+class _LocalActors(Actors[State]):
     def __init__(self, engine: Threads, objects: list[State]) -> None:
         self._engine, self._objects = engine, objects
 
@@ -179,10 +162,10 @@ class _LocalUnits(Units[State]):
         return len(self._objects)
 
     def call(self, method: str, *arguments: Any, each: Sequence[Any] | None = None) -> list[Any]:
-        def ask(index: int) -> Any:
+        def call(index: int) -> Any:
             return getattr(self._objects[index], method)(*(() if each is None else (each[index],)), *arguments)
 
-        return self._engine.map(ask, range(len(self._objects)))
+        return self._engine.map(call, range(len(self._objects)))
 
     def close(self) -> None:
         self._objects = []

@@ -1,4 +1,4 @@
-"""What has travelled between workers."""
+"""Counts of bytes and messages sent between workers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes and messages sent, by worker, and rounds in which all waited for one another.
-
-    Traffic adds: that of two pieces of work is the sum.
+    """Bytes and messages sent by each worker, and sequential rounds of communication. Traffic can be added.
 
     >>> (Traffic({"rank 1": 80}, 1, 1) + Traffic({"rank 1": 20, "rank 2": 30}, 2, 1)).total
     130
@@ -18,9 +16,10 @@ class Traffic:
     Attributes
     ----------
     sent : dict of worker to int
-        Bytes that each worker has sent.
-    messages, rounds : int
-        How many messages there were, and how many steps one after another.
+        Bytes sent by each worker.
+    messages : int
+    rounds : int
+        Number of communication steps one after another.
     """
 
     sent: Mapping[str, int] = field(default_factory=dict)
@@ -29,12 +28,12 @@ class Traffic:
 
     @property
     def total(self) -> int:
-        """Bytes that all workers together have sent."""
+        """Bytes sent by all workers."""
         return sum(self.sent.values())
 
     @property
-    def most(self) -> int:
-        """Bytes of the worker that has sent most."""
+    def largest(self) -> int:
+        """Bytes sent by the worker that sent most."""
         return max(self.sent.values(), default=0)
 
     def __add__(self, other: Traffic) -> Traffic:
@@ -43,14 +42,14 @@ class Traffic:
         return Traffic(sent, self.messages + other.messages, self.rounds + other.rounds)
 
     def __str__(self) -> str:
-        """How people read it.
+        """Format for people.
 
         >>> print(Traffic({"rank 1": 2_500_000, "rank 2": 1_500_000}, 2, 1))
-        4.0 MB in 2 messages and 1 round, at most 2.5 MB a worker
+        4.0 MB in 2 messages and 1 round, at most 2.5 MB per worker
         """
         rounds = f"{self.rounds} round" + ("" if self.rounds == 1 else "s")
         messages = f"{self.messages:,} message" + ("" if self.messages == 1 else "s")
-        return f"{_size(self.total)} in {messages} and {rounds}, at most {_size(self.most)} a worker"
+        return f"{_size(self.total)} in {messages} and {rounds}, at most {_size(self.largest)} per worker"
 
 
 def _size(count: int) -> str:

@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mergesvm.data.labels import Label
 from mergesvm.data.rows.base import Rows
 from mergesvm.data.rows.convert import as_rows
-from mergesvm.engines.registry import placed
+from mergesvm.engines.resolve import resolve_engine
 from mergesvm.errors import ParameterError
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.spec import as_map
-from mergesvm.knowledge.learning.learn import agreed
+from mergesvm.knowledge.learning.freezing import freeze_on_root
 
 INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 
@@ -45,16 +45,16 @@ def rows_to_learn(
     Collections of the engine are returned unchanged. If several ranks run the same program, an error on one rank is
     raised on all. If each rank has its ``own`` rows, a rank may have none.
     """
-    spread = placed(engine)[1]
+    spread = resolve_engine(engine)[1]
     if spread is None:
         return _rows_to_learn(estimator, X, y, reset)
-    if own and spread.holds(X):
+    if own and spread.partitioned(X) is not None:
         # Only the columns are checked, and for those the empty metadata table of Dask is enough.
         validate_data(
             estimator, getattr(X, "_meta", X) if hasattr(X, "columns") else X, reset=reset, skip_check_array=True
         )
         return X, y
-    return spread.together(lambda: _rows_to_learn(estimator, X, y, reset, empty=own and spread.collective))
+    return spread.ranks.on_all(lambda: _rows_to_learn(estimator, X, y, reset, empty=own and spread.ranks.spmd))
 
 
 def _rows_to_learn(estimator: BaseEstimator, X: Any, y: Any, reset: bool, empty: bool = False) -> tuple[Any, Any]:
@@ -78,7 +78,7 @@ def frozen_map_of(mapping: FeatureMap, rows: Any, labels: Any, engine: Any) -> F
     """Freeze the map on these rows, on one rank for all; with collections it stays as it is."""
     if not isinstance(rows, Rows):
         return mapping
-    return agreed(placed(engine)[1], partial(mapping.freeze, rows, labels), rows)
+    return freeze_on_root(resolve_engine(engine)[1], partial(mapping.freeze, rows, labels), rows)
 
 
 def rows_to_predict(estimator: BaseEstimator, X: Any) -> Rows:

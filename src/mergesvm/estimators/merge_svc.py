@@ -243,7 +243,7 @@ class MergeSVC(LinearClassifier):
         # With per_class=False the sums already include the class weights.
         changes = {} if knowledge.per_class else {"class_weight": None}
         # All ranks solve the same problem, and share the cores of their machine.
-        shared = self.n_jobs is None and self.engine is not None and self.engine.collective
+        shared = self.n_jobs is None and self.engine is not None and self.engine.ranks.spmd
         return solve(knowledge, **(options | changes), n_jobs=1 if shared else self.n_jobs)
 
     def _current_options(self) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from mergesvm.data.label_encoding import EncodedLabels
 from mergesvm.data.labels import label_array
 from mergesvm.data.rows.base import Rows
 from mergesvm.engines.base import Engine
-from mergesvm.engines.registry import placed
+from mergesvm.engines.resolve import resolve_engine
+from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.estimators.base import LinearClassifier
 from mergesvm.estimators.inputs import frozen_map_of, rows_to_learn
@@ -137,7 +138,7 @@ class MergeSVCCV(LinearClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from these rows, choose the parameters, and solve with them."""
-        spread = placed(self.engine)[1]
+        spread = resolve_engine(self.engine)[1]
         with self._fitting():
             self._check_options()
             rows, labels = rows_to_learn(self, X, y, True, self.engine, own=True)
@@ -147,7 +148,7 @@ class MergeSVCCV(LinearClassifier):
                 return self._given_folds(X, rows, labels, groups)
 
             # An error on one rank is raised on all.
-            numbers = given() if spread is None else spread.together(given)
+            numbers = given() if spread is None else spread.ranks.on_all(given)
             folds = learn(
                 rows,
                 labels,
@@ -159,7 +160,7 @@ class MergeSVCCV(LinearClassifier):
                 engine=self.engine,
                 n_jobs=self.n_jobs,
             )
-            again = self.measure and isinstance(rows, Rows) and (self.engine is None or self.engine.embedded)
+            again = self.measure and isinstance(rows, Rows) and isinstance(self.engine, Threads | None)
             validation = validate(
                 folds,
                 rows if again else None,
@@ -201,7 +202,7 @@ class MergeSVCCV(LinearClassifier):
     def _check_options(self) -> None:
         """Check parameters that depend on each other, before anything is learned."""
         Grid.of(self.Cs, self.class_weights, self.multiclass, self.standardize, self.penalize_intercept, self.ties)
-        if self.calibration is not None and self.engine is not None and not self.engine.embedded:
+        if self.calibration is not None and self.engine is not None and not isinstance(self.engine, Threads):
             raise ParameterError(
                 f"calibration={self.calibration!r} needs the rows in memory, and {type(self.engine).__name__} keeps "
                 f"them elsewhere. Calibrate after fit: model_.calibrated(X, y)."

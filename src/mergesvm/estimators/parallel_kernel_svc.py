@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.batch import Batch
 from mergesvm.engines.base import Engine
-from mergesvm.engines.registry import placed
+from mergesvm.engines.resolve import resolve_engine
 from mergesvm.errors import DataError, EngineError, ParameterError
 from mergesvm.estimators.base import BaseClassifier
 from mergesvm.estimators.constraints import POSITIVE_INTEGER, POSITIVE_NUMBER, Number
@@ -197,7 +197,7 @@ class ParallelKernelSVC(BaseClassifier):
         with self._fitting():
             options = self._options()
             rows = self._rows(X, y, sample_weight)
-            threads, spread = placed(self.engine, self.n_jobs)
+            threads, spread = resolve_engine(self.engine, self.n_jobs)
             training = KernelTraining.start(
                 rows,
                 options,
@@ -258,8 +258,8 @@ class ParallelKernelSVC(BaseClassifier):
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> Batch | Collection:
         """Rows for :meth:`fit`, in memory or as a collection on the engine's workers."""
-        spread = placed(self.engine)[1]
-        if spread is None or not spread.holds(X):
+        spread = resolve_engine(self.engine)[1]
+        if spread is None or spread.partitioned(X) is None:
             return self._batch(X, y, sample_weight, reset=True)
         if y is None:
             raise DataError("Labels are missing: this requires y to be passed, but the target y is None.")
@@ -270,21 +270,21 @@ class ParallelKernelSVC(BaseClassifier):
 
     def _batch(self, X: Any, y: Any, sample_weight: Any, reset: bool, classes: Any = None) -> Batch:
         """Rows in memory; under MPI an error on one rank is raised on all."""
-        spread = placed(self.engine)[1]
-        if spread is not None and spread.holds(X):
+        spread = resolve_engine(self.engine)[1]
+        if spread is not None and spread.partitioned(X) is not None:
             raise ParameterError(
                 "X is a collection, which only fit accepts. Pass rows in memory, X.compute() and y.compute(), or call "
                 "fit with all rows."
             )
         rows, labels = rows_to_learn(self, X, y, reset, self.engine, own=True)
-        may_be_empty = spread is not None and spread.collective
+        may_be_empty = spread is not None and spread.ranks.spmd
 
         def batch() -> Batch:
             made = Batch.of(rows, labels, sample_weight, empty=may_be_empty)
             check_classes(made.labels.classes, classes)
             return made if may_be_empty else check_rows(made)
 
-        return batch() if spread is None else spread.together(batch)
+        return batch() if spread is None else spread.ranks.on_all(batch)
 
     def _options(self) -> KernelOptions:
         if callable(self.kernel):

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.batch import Batch
 from mergesvm.engines.base import Engine
-from mergesvm.engines.registry import placed
+from mergesvm.engines.resolve import resolve_engine
 from mergesvm.errors import FormError
 from mergesvm.estimators.base import LinearClassifier
 from mergesvm.estimators.constraints import Number
@@ -206,12 +206,12 @@ class PegasosSVC(LinearClassifier):
             return self
 
     def _batch(self, X: Any, y: Any, reset: bool) -> Batch:
-        spread = placed(self.engine)[1]
+        spread = resolve_engine(self.engine)[1]
         rows, labels = rows_to_learn(self, X, y, reset, self.engine)
         if spread is None:
             return Batch.of(rows, labels)
-        batch = spread.together(lambda: Batch.of(rows, labels))
-        if spread.collective:
+        batch = spread.ranks.on_all(lambda: Batch.of(rows, labels))
+        if spread.ranks.spmd:
             check_same_rows(batch, spread)
         return batch
 

@@ -81,7 +81,7 @@ class Rank:
         self.comm.Barrier()
         began = time.perf_counter()
         known = learn(self.X, self.y, features=self.features, engine=engine)
-        if not engine.receives:
+        if not engine.ranks.receives:
             return None, 0.0
         with Threads.single_threaded_blas():
             model = solve(known, 1.0, CLASS_WEIGHT)

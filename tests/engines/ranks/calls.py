@@ -95,7 +95,7 @@ def check_the_first_task_that_fails_is_the_one_that_is_spoken_of(engine):
         return [task]
 
     names = [f"part {task}" for task in range(20)]
-    last = max(2, next(task for task in range(20) if task * engine.workers // 20 == engine.rank))
+    last = max(2, next(task for task in range(20) if task * engine.workers // 20 == engine.ranks.rank))
     for call in (
         lambda: engine.map(work, range(20), names=names),
         lambda: engine.merge(work, range(20), Union(), names=names),
@@ -166,10 +166,10 @@ def check_blocks_are_summed_wherever_they_are_held(engine):
 
 
 def check_own_tasks_are_those_of_every_rank(engine):
-    tasks = [10 * engine.rank + number for number in range(engine.rank)]  # the first rank has none
+    tasks = [10 * engine.ranks.rank + number for number in range(engine.ranks.rank)]  # the first rank has none
     expected = sorted(10 * rank + number for rank in range(engine.workers) for number in range(rank))
     assert engine.merge(lambda task: [task], tasks, Union(), own=True) == (expected or None)
-    names = [f"part {task} of rank {engine.rank}" for task in tasks]
+    names = [f"part {task} of rank {engine.ranks.rank}" for task in tasks]
     if engine.workers > 2:
 
         def work(task):
@@ -184,13 +184,13 @@ def check_own_tasks_are_those_of_every_rank(engine):
 def check_units_stay_where_they_were_built(engine):
     class Unit:
         def __init__(self, name):
-            self.name, self.calls, self.rank = name, 0, engine.rank
+            self.name, self.calls, self.rank = name, 0, engine.ranks.rank
 
         def call(self, more):
             self.calls += more
             return self.name, self.calls, self.rank
 
-    with engine.units(Unit, "abcde") as units:
+    with engine.actors(Unit, "abcde") as units:
         units.call("call", 1)
         found = units.call("call", 2)
     assert found == [(name, 3, place * engine.workers // 5) for place, name in enumerate("abcde")]
@@ -205,7 +205,7 @@ def check_an_interrupt_or_an_error_at_one_unit_reaches_all_ranks(engine):
             if self.number == engine.workers - 1:
                 raise kind("here alone")
 
-    with engine.units(Unit, range(engine.workers)) as units:
+    with engine.actors(Unit, range(engine.workers)) as units:
         for kind in (KeyboardInterrupt, KeyError):
             for call in (
                 lambda kind=kind: units.call("fail", kind),
@@ -218,7 +218,7 @@ def check_an_interrupt_or_an_error_at_one_unit_reaches_all_ranks(engine):
         try:
             units.consult(len, "fail", KeyError)
         except KeyError as error:
-            here = engine.rank == engine.workers - 1
+            here = engine.ranks.rank == engine.workers - 1
             shown = "".join(traceback.format_exception(error))
             assert ("self.number == engine.workers - 1" in shown or "in fail" in shown) == here, shown
 
@@ -234,8 +234,8 @@ def check_only_the_rank_that_decides_hears_the_answers(engine):
     if engine.workers == 1:
         return
     for each in (engine, engine.rooted_everywhere[-1]):
-        top = each.once(lambda: engine.rank)
-        with each.units(Unit, range(engine.workers)) as units:
+        top = each.once(lambda: engine.ranks.rank)
+        with each.actors(Unit, range(engine.workers)) as units:
             before = each.traffic
             found = units.consult(lambda answers: answers[0][:100], "answer", 1000)
             assert len(found) == 100
@@ -275,25 +275,25 @@ def check_traffic_is_what_the_tree_predicts(engine):
 
 def check_once_is_at_the_rank_that_speaks(engine):
     calls = []
-    assert engine.once(lambda: calls.append(1) or engine.rank) == 0
-    assert len(calls) == engine.is_root == (engine.rank == 0)
+    assert engine.ranks.on_root(lambda: calls.append(1) or engine.ranks.rank) == 0
+    assert len(calls) == engine.ranks.is_root == (engine.ranks.rank == 0)
     last = engine.rooted_everywhere[-1]
-    assert last.once(lambda: engine.rank) == engine.workers - 1
-    assert last.is_root == last.receives == (engine.rank == engine.workers - 1)
+    assert last.once(lambda: engine.ranks.rank) == engine.workers - 1
+    assert last.is_root == last.receives == (engine.ranks.rank == engine.workers - 1)
 
 
 def check_what_fails_at_one_rank_fails_at_all(engine):
     def work():
-        if engine.rank == engine.workers - 1:
+        if engine.ranks.rank == engine.workers - 1:
             raise KeyError("here alone")
-        return engine.rank
+        return engine.ranks.rank
 
-    assert "here alone" in raised(KeyError, lambda: engine.together(work))
-    assert engine.together(lambda: engine.rank) == engine.rank
+    assert "here alone" in raised(KeyError, lambda: engine.ranks.on_all(work))
+    assert engine.ranks.on_all(lambda: engine.ranks.rank) == engine.ranks.rank
 
 
 def check_some_ranks_of_all(engine):
-    half = COMM_WORLD.Split(engine.rank % 2)
+    half = COMM_WORLD.Split(engine.ranks.rank % 2)
     with MPI(half) as part:
         assert part.map(lambda task: task * 10, range(3)) == [0, 10, 20]
         assert part.workers == half.size
@@ -315,6 +315,6 @@ if __name__ == "__main__":
         for name, check in list(globals().items()):
             if name.startswith("check_"):
                 check(engine)
-                if engine.is_root:
+                if engine.ranks.is_root:
                     sys.stdout.write(f"{name}\n")
     sys.stdout.write("done\n")

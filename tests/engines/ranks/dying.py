@@ -26,6 +26,6 @@ def work(task):
 if __name__ == "__main__":
     number, output = map(Path, sys.argv[1:])
     with MPI() as engine:
-        harvest = engine.merge(work, range(8), Reducer(ms.features.Identity()))
-        if engine.is_root:
-            harvest.knowledge.save(output)
+        partial = engine.merge(work, range(8), Reducer(ms.features.Identity()))
+        if engine.ranks.is_root:
+            partial.knowledge.save(output)

@@ -25,7 +25,7 @@ class Numbers(Addition):
         return [Block(length, (True,) * len(plan)) for length in plan[:1]]
 
     def pack(self, result, _plan, _index, out):
-        if where == "message" and engine.rank == engine.workers - 1:
+        if where == "message" and engine.ranks.rank == engine.workers - 1:
             raise MemoryError("no room to pack")
         out[:] = result
 

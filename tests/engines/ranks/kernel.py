@@ -45,7 +45,7 @@ class Shares:
         owner[(y == 0) & (owner == 1)] = 0
         order = np.argsort(owner, kind="stable")
         self.X, self.y, self.owner = X[order], np.array(["ash", "elm", "oak"])[y[order]], owner[order]
-        self.mine = self.owner == engine.rank
+        self.mine = self.owner == engine.ranks.rank
 
     @property
     def own(self):
@@ -132,7 +132,7 @@ def check_what_is_not_there_cannot_be_forgotten(engine):
     before = state(machine)
     # A row that another rank has; with one rank, one that nobody has.
     other = np.flatnonzero(rows.owner == (1 if engine.workers > 1 else 0))[:1]
-    first = engine.rank == 0
+    first = engine.ranks.rank == 0
     x = (rows.X[other] + (engine.workers == 1))[: 1 if first else 0]
     said = raised(SubtractionError, lambda: machine.forget(x, rows.y[other][: len(x)]))
     assert "Rank 0, row 0" in said, said
@@ -148,7 +148,7 @@ def check_what_is_not_there_cannot_be_forgotten(engine):
 
 
 def check_what_is_wrong_at_one_rank_is_an_error_everywhere(engine):
-    rows, last = Shares(engine), engine.rank == engine.workers - 1
+    rows, last = Shares(engine), engine.ranks.rank == engine.workers - 1
     machine = ms.ParallelKernelSVC(engine=engine, **TERMS)
     X, y = rows.own if len(rows.own[1]) else (rows.X, rows.y)
     broken = X.copy()
@@ -179,8 +179,8 @@ def check_what_is_wrong_at_one_rank_is_an_error_everywhere(engine):
 def check_a_unit_that_fails_in_training_fails_everywhere(engine):
     rows = Shares(engine)
     machine = ms.ParallelKernelSVC(engine=engine, **TERMS).fit(*rows.own)
-    before, unit = state(machine), machine._training.trainer.units._objects[engine.rank]
-    if engine.rank == engine.workers - 1:
+    before, unit = state(machine), machine._training.trainer.units._objects[engine.ranks.rank]
+    if engine.ranks.rank == engine.workers - 1:
         unit.step = lambda _: 1 / 0
     assert "division" in raised(ZeroDivisionError, lambda: machine.partial_fit(*Shares(engine, 40, seed=9).own))
     assert state(machine) == before
@@ -212,9 +212,9 @@ def check_a_fit_that_is_replaced_lets_its_rows_go(engine):
     assert len(old) == engine.workers  # what failed has replaced nothing
     machine.fit(*rows.own)
     assert len(old) == 0
-    if engine.rank == engine.workers - 1:
+    if engine.ranks.rank == engine.workers - 1:
         del machine, old  # by one rank alone: nobody waits for the others
-    engine.once(lambda: None)
+    engine.ranks.on_root(lambda: None)
 
 
 def check_warnings_are_those_of_all_ranks(engine):
@@ -231,7 +231,7 @@ def check_far_less_travels_than_all_rows(engine):
     """Two classes far apart, wide rows: few are support vectors, and no others leave their rank."""
     if engine.workers == 1:
         return
-    rng = np.random.default_rng(engine.rank)
+    rng = np.random.default_rng(engine.ranks.rank)
     y = rng.integers(0, 2, 2000)
     X = rng.normal(size=(2000, 40)) + 2.0 * y[:, None]
     whole = X.nbytes * engine.workers
@@ -265,7 +265,7 @@ if __name__ == "__main__":
         for name, check in list(globals().items()):
             if name.startswith("check_"):
                 check(engine)
-                if engine.is_root:
+                if engine.ranks.is_root:
                     sys.stdout.write(f"{name}\n")
                     sys.stdout.flush()
     sys.stdout.write("done\n")

@@ -14,5 +14,5 @@ if __name__ == "__main__":
     with MPI() as engine:
         for name, law in engine_laws.LAWS.items():
             law(engine)
-            if engine.is_root:
+            if engine.ranks.is_root:
                 sys.stdout.write(f"{name}\n")

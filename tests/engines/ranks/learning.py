@@ -39,7 +39,7 @@ def private(engine, seed=0, n_rows=240):
     weights = np.ones(n_rows)
     if engine.workers > 1:
         owner[0], weights[0] = engine.workers - 1, 0.0
-    return X, y, weights, owner == engine.rank
+    return X, y, weights, owner == engine.ranks.rank
 
 
 def check_rows_that_each_rank_alone_holds(engine):
@@ -61,7 +61,7 @@ def check_rows_that_lie_far_apart(engine):
     X, y = samples.rows(300)
     owner = np.arange(len(y)) % engine.workers
     X = X + np.where(owner == engine.workers - 1, 1e6, 0.0)[:, None]
-    mine = owner == engine.rank
+    mine = owner == engine.ranks.rank
     assert_same_knowledge(ms.learn(X[mine], y[mine], engine=engine), ms.learn(X, y), tolerance=1e-9 * 1e12)
     # About one and the same point far off, all digits are there.
     X = samples.rows(300)[0] + 1e6 + 3.0 * owner[:, None]
@@ -76,11 +76,11 @@ def check_files_that_are_dealt_out(engine):
     order = np.argsort(y, kind="stable")  # so that some ranks see only some classes
     X, y = X[order], y[order]
     cuts = [0, 90, 520, 700]
-    if engine.is_root:
+    if engine.ranks.is_root:
         for number in range(3):
             rows = slice(cuts[number], cuts[number + 1])
             samples.parquet(FOLDER, f"day{number}", X[rows], y[rows])
-    engine.once(lambda: None)
+    engine.ranks.on_root(lambda: None)
     fourier = ms.features.Fourier(16, seed=0, precision="float64").freeze(X[:50])
     for mapping in (None, fourier):
         scan = ms.scan(FOLDER / "day*.parquet", label="y")
@@ -100,8 +100,8 @@ def check_files_that_are_dealt_out(engine):
 
 def check_files_that_each_rank_alone_can_read(engine):
     X, y = samples.rows(200 * engine.workers, seed=4)
-    mine = slice(200 * engine.rank, 200 * (engine.rank + 1))
-    folder = FOLDER / f"own{engine.rank}"
+    mine = slice(200 * engine.ranks.rank, 200 * (engine.ranks.rank + 1))
+    folder = FOLDER / f"own{engine.ranks.rank}"
     folder.mkdir()
     samples.parquet(folder, "rows", X[mine], y[mine])
     with MPI(local=True) as local:
@@ -149,8 +149,8 @@ def check_any_root_adds_to_what_it_has(engine):
     X = rng.normal(size=(60 * engine.workers, 80))
     X[:, 40:] *= rng.random((len(X), 40)) < 0.1
     y = rng.integers(0, 3, len(X))
-    mine = np.arange(len(X)) % engine.workers == engine.rank
-    mine &= (y != engine.rank % 3) | (engine.workers == 1)  # each rank lacks a class
+    mine = np.arange(len(X)) % engine.workers == engine.ranks.rank
+    mine &= (y != engine.ranks.rank % 3) | (engine.workers == 1)  # each rank lacks a class
     everyone = np.logical_or.reduce(engine.map(lambda _: mine, range(engine.workers)))
     for root in range(engine.workers):
         for per_class in (True, False):
@@ -164,10 +164,10 @@ def check_any_root_adds_to_what_it_has(engine):
 def check_unlike_pieces_are_refused_everywhere(engine):
     if engine.workers == 1:
         return
-    labels = ["a", "b", "a"] if engine.rank == 1 else [0, 1, 0]
+    labels = ["a", "b", "a"] if engine.ranks.rank == 1 else [0, 1, 0]
     said = raised(SignatureError, lambda: ms.learn(np.eye(3), labels, engine=engine))
     assert "labels" in said, said
-    width = 3 if engine.rank else 2
+    width = 3 if engine.ranks.rank else 2
     said = raised(SignatureError, lambda: ms.learn(np.ones((3, width)), [0, 1, 0], engine=engine))
     assert "2 features" in said, said
     assert "3 features" in said, said
@@ -175,7 +175,7 @@ def check_unlike_pieces_are_refused_everywhere(engine):
 
 def check_a_broken_row_at_one_rank_is_an_error_everywhere(engine):
     X, y = samples.rows(50)
-    if engine.rank == engine.workers - 1:
+    if engine.ranks.rank == engine.workers - 1:
         X[17, 2] = np.nan
     said = raised(DataError, lambda: ms.learn(X, y, engine=engine))
     assert "row 17, column 2" in said, said
@@ -186,6 +186,6 @@ if __name__ == "__main__":
         for name, check in list(globals().items()):
             if name.startswith("check_"):
                 check(engine)
-                if engine.is_root:
+                if engine.ranks.is_root:
                     sys.stdout.write(f"{name}\n")
     sys.stdout.write("done\n")

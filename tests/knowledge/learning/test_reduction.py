@@ -1,4 +1,4 @@
-"""Harvests of workers become one, wherever the numbers are added."""
+"""Partial results of workers are merged, wherever the numbers are added."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mergesvm.data.batch import Batch
 from mergesvm.data.layout import Layout
 from mergesvm.engines import Threads
 from mergesvm.features import Identity
-from mergesvm.knowledge.learning.local import harvest_batch
+from mergesvm.knowledge.learning.local import learn_batch_partial
 from mergesvm.knowledge.learning.options import SumOptions
 from mergesvm.knowledge.learning.partial_result import PartialResult
 from mergesvm.knowledge.learning.reduction import Reducer
@@ -26,31 +26,31 @@ def rows(seed, classes, offset=0.0, n=40):
     return rng.normal(size=(n, WIDTH)) + offset, rng.choice(classes, n)
 
 
-def harvest(X, y, *, halved, per_class=True):
-    """What a worker brings in; nothing is right below the diagonals of halved matrices."""
+def partial(X, y, *, upper_only, per_class=True):
+    """The result of a worker; with upper_only, everything below the diagonals is garbage."""
     terms = SumOptions.of(Identity(), per_class, {}, None, Threads(1), None)
-    found = harvest_batch(Batch.of(X, y), Layout(WIDTH, None), terms)
-    if not halved:
-        found = found.whole()
-    for gram in found.knowledge.grams if halved else ():
+    found = learn_batch_partial(Batch.of(X, y), Layout(WIDTH, None), terms)
+    if not upper_only:
+        found = found.symmetric()
+    for gram in found.knowledge.grams if upper_only else ():
         gram.flags.writeable = True
         gram[np.tril_indices(WIDTH, -1)] = np.nan
         gram.flags.writeable = False
     return replace(found, counts={"file": len(y)})
 
 
-def added(harvests, own=None, chunk=10**9):
+def added(results, own=None, chunk=10**9):
     """What comes of it when one of them, or none, is the receiver, and the others send chunks of their numbers."""
     join = Reducer(Identity())
-    plan = join.agree([join.describe(each) for each in harvests])
-    senders = [place for place in range(len(harvests)) if place != own]
+    plan = join.agree([join.describe(each) for each in results])
+    senders = [place for place in range(len(results)) if place != own]
     numbers = {}
     for index, block in enumerate(join.blocks(plan)):
         for place in senders:
             if block.holders[place]:
                 numbers[index, place] = np.empty(block.size)
-                join.pack(harvests[place], plan, index, numbers[index, place])
-    total = join.total(plan, None if own is None else harvests[own])
+                join.pack(results[place], plan, index, numbers[index, place])
+    total = join.total(plan, None if own is None else results[own])
     for index, block in enumerate(join.blocks(plan)):
         sources = [place for place in senders if (index, place) in numbers]
         for first in range(0, block.size, chunk):
@@ -61,7 +61,7 @@ def added(harvests, own=None, chunk=10**9):
 
 
 def assert_whole_and_the_same(found, expected):
-    assert not found.halved
+    assert not found.upper_only
     assert found.counts == {"file": int(expected.rows.sum())}
     known = found.knowledge
     assert known.labels == expected.labels
@@ -83,46 +83,46 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("halved", [False, True])
+@pytest.mark.parametrize("upper_only", [False, True])
 @pytest.mark.parametrize("per_class", [False, True])
 @pytest.mark.parametrize("own", [None, 0, 2])
 @pytest.mark.parametrize("chunk", [7, 1000, 10**9])
-def test_the_total_is_what_is_learned_from_all_rows(case, halved, per_class, own, chunk):
+def test_the_total_is_what_is_learned_from_all_rows(case, upper_only, per_class, own, chunk):
     parts = CASES[case]
     expected = ms.learn(*(np.concatenate(each) for each in zip(*parts, strict=True)), per_class=per_class)
-    found = added([harvest(*part, halved=halved, per_class=per_class) for part in parts], own, chunk)
+    found = added([partial(*part, upper_only=upper_only, per_class=per_class) for part in parts], own, chunk)
     assert_whole_and_the_same(found, expected)
 
 
 @pytest.mark.parametrize("kinds", [(True, True), (True, False), (False, False)])
 @pytest.mark.parametrize("case", CASES)
-def test_harvests_joined_here_are_whole_when_asked(kinds, case):
+def test_results_merged_in_this_process_become_symmetric(kinds, case):
     parts = CASES[case][:2]
     expected = ms.learn(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-    harvests = [harvest(*part, halved=halved) for part, halved in zip(parts, kinds, strict=True)]
-    joined = Reducer(Identity())([*harvests, PartialResult(None)])
-    assert_whole_and_the_same(joined.whole(), expected)
+    results = [partial(*part, upper_only=upper_only) for part, upper_only in zip(parts, kinds, strict=True)]
+    joined = Reducer(Identity())([*results, PartialResult(None)])
+    assert_whole_and_the_same(joined.symmetric(), expected)
 
 
 @pytest.mark.parametrize("own", [None, 0])
 def test_what_others_may_hold_is_not_changed(own):
-    harvests = [harvest(*part, halved=False) for part in CASES["alike"]]
-    before = [[array.copy() for array in each.knowledge.arrays()] for each in harvests]
-    added(harvests, own)
-    Reducer(Identity())(harvests).whole()
-    for each, arrays in zip(harvests, before, strict=True):
+    results = [partial(*part, upper_only=False) for part in CASES["alike"]]
+    before = [[array.copy() for array in each.knowledge.arrays()] for each in results]
+    added(results, own)
+    Reducer(Identity())(results).symmetric()
+    for each, arrays in zip(results, before, strict=True):
         for one, other in zip(each.knowledge.arrays(), arrays, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
 def test_what_has_travelled_is_whole():
     part = CASES["alike"][0]
-    travelled = pickle.loads(pickle.dumps(harvest(*part, halved=True)))
+    travelled = pickle.loads(pickle.dumps(partial(*part, upper_only=True)))
     assert_whole_and_the_same(travelled, ms.learn(*part))
 
 
-def test_halved_knowledge_is_added_to_in_place():
-    harvests = [harvest(*part, halved=True) for part in CASES["alike"]]
-    memory = [gram.__array_interface__["data"] for gram in harvests[0].knowledge.grams]
-    found = added(harvests, 0)
+def test_upper_triangles_is_added_to_in_place():
+    results = [partial(*part, upper_only=True) for part in CASES["alike"]]
+    memory = [gram.__array_interface__["data"] for gram in results[0].knowledge.grams]
+    found = added(results, 0)
     assert [gram.__array_interface__["data"][0] for gram in found.knowledge.grams] == [at for at, _ in memory]

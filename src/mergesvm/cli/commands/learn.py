@@ -66,13 +66,13 @@ def learn_command(
     if pooled and folds is not None:
         raise ParameterError("--folds needs one Gram matrix per class, which --pooled does not keep. Omit one of them.")
     with engine.start() as place:
-        console = printing.console(silent=not place.is_root)
-        place.once(lambda: check_output(output, force))
-        mapping, source = place.together(lambda: _open(data, features, like, groups))
+        console = printing.console(silent=not place.ranks.is_root)
+        place.ranks.on_root(lambda: check_output(output, force))
+        mapping, source = place.ranks.on_all(lambda: _open(data, features, like, groups))
         frozen_here = not mapping.frozen
         if frozen_here:
             unfrozen = mapping
-            mapping = place.once(lambda: unfrozen.freeze(source))
+            mapping = place.ranks.on_root(lambda: unfrozen.freeze(source))
             console.text(
                 f"{mapping!r} was frozen on the first rows of these files. Pieces can only be merged if they use the "
                 f"same map: write it once with mergesvm map."
@@ -89,7 +89,7 @@ def learn_command(
                 n_jobs=jobs,
                 progress=progress,
             )
-        place.once(lambda: knowledge.save(output))
+        place.ranks.on_root(lambda: knowledge.save(output))
         if verbose:
             console.text(f"{place!r}, sent: {place.traffic}")
         console.text(f"{knowledge}{dropped_rows(source.dropped)}")

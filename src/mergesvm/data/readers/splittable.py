@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 from mergesvm.data.readers.base import Reader
 from mergesvm.data.slice import Slice
-from mergesvm.engines.base import naming
+from mergesvm.engines.work import naming
 
 
 class SplittableReader(Reader):

@@ -1,4 +1,4 @@
-"""Objects that live at the workers of a Dask cluster."""
+"""Stateful objects at the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from mergesvm.engines.base import Units
+from mergesvm.engines.base import Actors
 from mergesvm.engines.dask.parcel import Packed, Parcel, run_task, size_of
 from mergesvm.engines.dask.run import CHECK_SECONDS, Run, large_graphs, watched
 from mergesvm.engines.threads import Threads
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 State = TypeVar("State")
 
 
-class Unit:
-    """What is made an actor: an object, and a way to call it that passes errors on as results."""
+class Holder:
+    """A Dask actor that holds an object, and returns the errors of its methods as results."""
 
     def __init__(self, shared: Parcel, task: Any, name: str | None = None) -> None:
         self._object = run_task(shared, "", task, name).value
 
     def call(self, packed: Packed) -> tuple[Any, Exception | None]:
-        """The result of a method, or its error: what else is raised is then the fault of the cluster."""
+        """Return the result of a method, or its error: other errors are then those of the cluster."""
         method, arguments = packed.unpacked()
         try:
             with Threads.single_threaded_blas():
                 return getattr(self._object, method)(*arguments), None
-        except Exception as error:  # noqa: BLE001 - it is raised where it was called from
+        except Exception as error:  # noqa: BLE001 - raised by the caller
             return None, error
 
 
-class DaskUnits(Units[State]):
-    """Actors, one for each task; those of partitions are where these lie. They end with this object, or before."""
+class DaskActors(Actors[State]):
+    """One actor per task; those of partitions are built where the partitions are. Deleting this object ends them."""
 
     def __init__(self, engine: Dask, run: Run, tasks: Sequence[Any]) -> None:
         from dask.base import is_dask_collection
@@ -48,22 +48,22 @@ class DaskUnits(Units[State]):
             names: list[str | None] = [f"partition {index}" for index in range(len(tasks))]
         else:
             contents, places, names = [Packed(task) for task in tasks], [""] * len(tasks), [None] * len(tasks)
-        with large_graphs():  # rows that are dealt out go this way, and only once
+        with large_graphs():  # rows in memory are sent this way, once
             self._futures = [
                 self._client.submit(
-                    Unit,
+                    Holder,
                     run.shared,
                     content,
                     name,
                     actor=True,
-                    key=f"unit-{token}-{index}",
+                    key=f"actor-{token}-{index}",
                     pure=False,
                     workers=[place] if place else None,
                     allow_other_workers=bool(place),
                 )
                 for index, (content, place, name) in enumerate(zip(contents, places, names, strict=True))
             ]
-        # Proxies of actors hold futures of their own, in cycles of references: releasing ours is not enough.
+        # Proxies of actors hold futures of their own in reference cycles: releasing ours is not enough.
         self._end = weakref.finalize(self, _drop, self._client, self._futures)
         self._end.atexit = False
         try:
@@ -79,13 +79,13 @@ class DaskUnits(Units[State]):
         return len(self._actors)
 
     def call(self, method: str, *arguments: Any, each: Sequence[Any] | None = None) -> list[Any]:
-        """Call a method of every object; results in order. What workers send is counted, but not what they are sent."""
+        """Call a method of every object; results in order. Only what workers send is counted."""
         if each is None:
             packed = [Packed((method, arguments))] * len(self)
         else:
             packed = [Packed((method, (each[index], *arguments))) for index in range(len(self))]
         with self._client.as_current():
-            calls = [self._called(*whom) for whom in zip(self._actors, packed, self._places, strict=True)]
+            calls = [self._called(*target) for target in zip(self._actors, packed, self._places, strict=True)]
             answers = [self._answer(call, place) for call, place in zip(calls, self._places, strict=True)]
         sent: dict[str, int] = {}
         for place, (result, _) in zip(self._places, answers, strict=True):
@@ -111,21 +111,21 @@ class DaskUnits(Units[State]):
             except TimeoutError:
                 with watched():
                     if place not in self._client.nthreads():
-                        raise _lost(place, "it has died") from None
+                        raise _lost(place, "it died") from None
             except (OSError, RuntimeError) as error:
                 raise _lost(place, error) from error
 
     def close(self) -> None:
-        """Let go of the objects."""
+        """Release the objects."""
         self._end()
         self._futures, self._actors, self._places = [], [], []
 
 
 def _drop(client: Any, futures: list[Any]) -> None:
-    """Have actors dropped, from whatever thread this is called, and without waiting for it."""
+    """Cancel actors from any thread, without waiting."""
     if client.status == "running":
         client.loop.add_callback(client.cancel, futures, asynchronous=True, force=True)
 
 
 def _lost(place: str, why: object) -> EngineError:
-    return EngineError(f"The worker {place} is lost, and the objects that were on it: {why}")
+    return EngineError(f"The worker {place} is lost, with the objects it held: {why}")

@@ -1,17 +1,19 @@
-"""Collections of Dask: their partitions side by side, and the columns of their tables."""
+"""Dask collections: their partitions, and the schema of a DataFrame."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from mergesvm.engines.base import PartitionedRows
 from mergesvm.errors import ParameterError
 
 
 def is_collection(rows: Any) -> bool:
-    """Whether rows are an array, a data frame or a series of Dask.
+    """Whether rows are a Dask Array, DataFrame or Series.
 
     >>> import dask.array
     >>> is_collection(dask.array.zeros(3)), is_collection([1, 2])
@@ -21,8 +23,34 @@ def is_collection(rows: Any) -> bool:
     return kind[0] in ("dask", "dask_expr") and hasattr(rows, "to_delayed") and hasattr(rows, "__dask_graph__")
 
 
+class DaskRows(PartitionedRows):
+    """A Dask collection, or a tuple of collections side by side.
+
+    Parameters
+    ----------
+    rows : collection or tuple of collections
+    client : callable
+        Returns the client of the cluster.
+    """
+
+    def __init__(self, rows: Any, client: Callable[[], Any]) -> None:
+        self._rows, self._client = rows, client
+
+    def partitions(self, columns: Sequence[str] | None = None) -> list[Any]:
+        """The partitions as delayed objects; those of a tuple side by side. Other columns are not read."""
+        rows = self._rows
+        if columns is not None:
+            by_name = {str(column): column for column in rows.columns}
+            rows = rows[[by_name[column] for column in columns]]
+        return as_delayed(rows)
+
+    def schema(self) -> Any:
+        """The Arrow schema of a DataFrame; its metadata has the values of known categories."""
+        return table_schema(self._rows, self._client())
+
+
 def as_delayed(rows: Any) -> list[Any]:
-    """The partitions of a collection, or of several side by side, as delayed objects.
+    """Return the partitions of a collection, or of several side by side, as delayed objects.
 
     >>> import dask.array
     >>> X, y = dask.array.zeros((10, 2), chunks=(4, 1)), dask.array.zeros(10, chunks=5)
@@ -43,7 +71,7 @@ def _blocks(collection: Any) -> list[Any]:
 
 
 def _whole_rows(collection: Any) -> Any:
-    """A collection each of whose blocks has all columns."""
+    """Rechunk an array so that each block has all columns."""
     import dask.array
 
     if not is_collection(collection):
@@ -51,12 +79,12 @@ def _whole_rows(collection: Any) -> Any:
     if not isinstance(collection, dask.array.Array):
         return collection
     if collection.ndim not in (1, 2):
-        raise ParameterError(f"Arrays have to have rows and columns, or one column, not {collection.ndim} dimensions.")
+        raise ParameterError(f"Arrays need 1 or 2 dimensions, not {collection.ndim} dimensions.")
     return collection.rechunk({1: -1}) if collection.ndim == 2 and collection.numblocks[1] > 1 else collection
 
 
 def _aligned(collections: list[Any]) -> list[Any]:
-    """The same collections, all with the blocks of the first."""
+    """Rechunk the collections to the blocks of the first."""
     import dask.array
 
     first, sizes = collections[0], _sizes(collections[0])
@@ -66,13 +94,13 @@ def _aligned(collections: list[Any]) -> list[Any]:
         if None in sizes or None in theirs:
             if len(sizes) != len(theirs):
                 raise ParameterError(
-                    f"X has {len(sizes)} blocks, but {len(theirs)} are beside them, and the sizes are not known. "
-                    f"Compute them first: X.compute_chunk_sizes(), or frame.to_dask_array(lengths=True)."
+                    f"X has {len(sizes)} blocks, but {len(theirs)} blocks of labels or weights, and their sizes are "
+                    f"unknown. Compute them first: X.compute_chunk_sizes(), or frame.to_dask_array(lengths=True)."
                 )
         elif sum(size or 0 for size in sizes) != sum(size or 0 for size in theirs):
             raise ParameterError(
                 f"X has {sum(size or 0 for size in sizes):,} rows, but {sum(size or 0 for size in theirs):,} labels or "
-                f"weights are beside them."
+                f"weights were given."
             )
         elif sizes != theirs:
             assert isinstance(other, dask.array.Array)
@@ -82,7 +110,7 @@ def _aligned(collections: list[Any]) -> list[Any]:
 
 
 def _sizes(collection: Any) -> tuple[int | None, ...]:
-    """How many rows each block has; None where that is not known. Tables do not tell."""
+    """The number of rows of each block; None if unknown, as for all DataFrames."""
     import dask.array
 
     if not isinstance(collection, dask.array.Array):
@@ -91,14 +119,14 @@ def _sizes(collection: Any) -> tuple[int | None, ...]:
 
 
 def table_schema(table: Any, client: Any) -> Any:
-    """The Arrow schema of a data frame; values of known categories are in the metadata of their columns.
+    """Return the Arrow schema of a DataFrame; the metadata of a categorical column has its known categories.
 
-    Columns of objects are what the first rows tell, and text where there are none.
+    The type of an object column is taken from the first partition; it is text if that has no values.
     """
     import pyarrow as pa
 
     if not (is_collection(table) and hasattr(table, "columns")):
-        raise ParameterError(f"Columns are chosen from a data frame of Dask, not from a {type(table).__name__}.")
+        raise ParameterError(f"label= needs a Dask DataFrame, not a {type(table).__name__}.")
     meta = table._meta_nonempty
     unclear = [name for name in meta.columns if str(meta[name].dtype) == "object"]
     schema = pa.Schema.from_pandas(meta.astype(dict.fromkeys(unclear, "str")), preserve_index=False)
@@ -125,6 +153,6 @@ def _types(frame: Any) -> dict[str, Any]:
 
 
 def _vocabulary(values: Any) -> dict[str, str]:
-    """What is said of a column of categories, where they can be said in JSON."""
+    """The metadata of a categorical column, if its values can be written as JSON."""
     plain = values.tolist()
     return {"vocabulary": json.dumps(plain)} if all(isinstance(value, (str, int, float)) for value in plain) else {}

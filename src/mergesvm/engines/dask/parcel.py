@@ -1,4 +1,4 @@
-"""What lies at the workers of a Dask cluster, and what of it has been sent."""
+"""Values held by the workers of a Dask cluster, and what has been sent of them."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mergesvm.engines.threads import Threads
+from mergesvm.engines.work import naming
+
 sent: defaultdict[str, Counter[str]] = defaultdict(Counter)
-"""Bytes and messages that this process has sent in parcels, by the token of the work that they belong to."""
+"""Bytes and messages that this process has sent in parcels, by the token of the run they belong to."""
 
 
 class Packed:
-    """Something pickled, so that a scheduler that passes it on need not know what it is."""
+    """A pickled object, so that the scheduler, which forwards it, need not be able to import it."""
 
-    def __init__(self, thing: Any) -> None:
+    def __init__(self, value: Any) -> None:
         import cloudpickle  # type: ignore[import-untyped]  # comes with Dask
 
-        self.content: bytes = cloudpickle.dumps(thing, protocol=pickle.HIGHEST_PROTOCOL)
+        self.content: bytes = cloudpickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
     def unpacked(self) -> Any:
-        """What was pickled."""
+        """Unpickle the object."""
         return pickle.loads(self.content)
 
 
 class Parcel:
-    """A thing at a worker: it knows its size, by which Dask decides where to go, and counts what is sent of it.
+    """A value at a worker. Its size tells Dask where to run; what is sent of it is counted.
 
     >>> import numpy as np
     >>> Parcel(np.zeros(1000), "some work").__sizeof__() >= 8000
@@ -42,7 +45,7 @@ class Parcel:
         import cloudpickle
 
         buffers: list[pickle.PickleBuffer] = []
-        apart = {"buffer_callback": buffers.append} if protocol >= 5 else {}  # so that arrays are not copied
+        apart = {"buffer_callback": buffers.append} if protocol >= 5 else {}  # arrays are not copied
         head = cloudpickle.dumps(self.value, protocol=protocol, **apart)
         sent[self.token].update(bytes=len(head) + sum(buffer.raw().nbytes for buffer in buffers), messages=1)
         return _opened, (self.token, head, buffers)
@@ -52,15 +55,15 @@ def _opened(token: str, head: bytes, buffers: Sequence[Any]) -> Parcel:
     return Parcel(pickle.loads(head, buffers=buffers), token)
 
 
-def size_of(thing: Any) -> int:
-    """About how many bytes a thing takes, arrays within objects included.
+def size_of(value: Any) -> int:
+    """Estimate the bytes of an object, including arrays within it.
 
     >>> import numpy as np
     >>> size_of({"a": [np.zeros(100), np.zeros(50)]}) >= 1200
     True
     """
     seen: set[int] = set()
-    waiting, total = [thing], 0
+    waiting, total = [value], 0
     while waiting:
         one = waiting.pop()
         if id(one) in seen:
@@ -79,29 +82,19 @@ def size_of(thing: Any) -> int:
     return total
 
 
-Last = Callable[[Packed, Parcel], Parcel]
-"""What a worker does with a result, by the join, before it is sent."""
-
-
-def run_task(shared: Parcel | Packed, token: str, task: Any, name: str | None, *last: Any) -> Parcel:
-    """What a worker does for each task: the function of it and of what all share; and then what is ``last``."""
-    from mergesvm.engines.base import naming
-    from mergesvm.engines.threads import Threads
-
+def run_task(shared: Parcel | Packed, token: str, task: Any, name: str | None) -> Parcel:
+    """Run one task at a worker; ``shared`` is the function and the arguments that are the same for all tasks."""
     function, given = shared.unpacked() if isinstance(shared, Packed) else shared.value
     with naming(name), Threads.single_threaded_blas():
-        result = Parcel(function(task.unpacked() if isinstance(task, Packed) else task, *given), token)
-        return last[0](last[1], result) if last else result
+        return Parcel(function(task.unpacked() if isinstance(task, Packed) else task, *given), token)
 
 
 def run_join(join: Packed, parcels: Sequence[Parcel]) -> Parcel:
-    """What a worker does to join results."""
-    from mergesvm.engines.threads import Threads
-
+    """Join results at a worker."""
     with Threads.single_threaded_blas():
         return Parcel(join.unpacked()([parcel.value for parcel in parcels]), parcels[0].token)
 
 
 def unpack(packed: Packed, token: str) -> Parcel:
-    """What all tasks share, at a worker. A task of its own, so that the scheduler can have it made again."""
+    """Unpack the shared function and arguments at a worker, as a task that the scheduler can run again."""
     return Parcel(packed.unpacked(), token)

@@ -1,4 +1,4 @@
-"""One piece of work on a Dask cluster, from the first task to the last trace that it leaves there."""
+"""One run of tasks on a Dask cluster, and its cleanup."""
 
 from __future__ import annotations
 
@@ -11,38 +11,41 @@ from typing import Any, Self
 from uuid import uuid4
 from weakref import WeakSet
 
-from mergesvm.engines.base import Done
-from mergesvm.engines.dask.parcel import Last, Packed, run_join, run_task, sent, unpack
+from mergesvm.engines.dask.parcel import Packed, run_join, run_task, sent, unpack
+from mergesvm.engines.reduce import Join
+from mergesvm.engines.work import Progress
 from mergesvm.errors import EngineError
 
-HELD = 4
-"""So many results of a worker are joined there as soon as it has them."""
+RESULTS_PER_JOIN = 4
+"""A worker joins its results as soon as it has this many."""
 
 ENDED = ("finished", "error", "cancelled")
 
 CHECK_SECONDS = 1.0
-"""How often to look whether there are workers at all, while nothing happens."""
+"""How often to check that there are workers, while nothing finishes."""
 
-PATIENCE_SECONDS = 60.0
-"""For so long a cluster may have no workers: some start them only when there is work."""
+MAX_SECONDS_WITHOUT_WORKERS = 60.0
+"""Some clusters start workers only when there is work."""
 
-
-DEALT_BYTES = 2**26
-"""What all tasks share goes along with them through the scheduler if that is no more than so much in all."""
+MAX_BYTES_WITH_TASKS = 2**26
+"""The shared arguments are sent along with each task if all copies together are no larger than this."""
 
 
 class Run:
-    """Work on a cluster: within a ``with`` block, after which nothing of it is left there.
+    """A run of tasks; use it in a ``with`` block, which leaves nothing on the cluster.
 
     Parameters
     ----------
     client : distributed.Client
-    function, given : what all tasks share
+    function, given
+        Shared by all tasks.
     join : Join, optional
-        How results become one. It goes with every call that needs it, so that it has to be small.
+        Merges results. It is sent with every call that needs it, so it has to be small.
     """
 
-    def __init__(self, client: Any, function: Callable[..., Any], given: tuple[Any, ...], join: Any = None) -> None:
+    def __init__(
+        self, client: Any, function: Callable[..., Any], given: tuple[Any, ...], join: Join[Any] | None = None
+    ) -> None:
         self.client, self.token = client, uuid4().hex
         self.sent: dict[str, int] | None = None
         self.messages = 0
@@ -60,7 +63,7 @@ class Run:
         if error is None:
             self.count()
         elif self.client.status == "running":
-            # Not by cancelling: of tasks that nobody holds but others need, the scheduler then drops the connection.
+            # Release instead of cancel: cancelling tasks that others depend on makes the scheduler drop the connection.
             for future in [future for future in self._alive if future.client is self.client]:
                 future.release()
             while isinstance(error, Exception) and any(self._everywhere(_busy, self.token).values()):
@@ -71,24 +74,22 @@ class Run:
 
     @property
     def shared(self) -> Any:
-        """What all tasks share, as a future: it goes to the cluster once, as a task of its own, and to all workers."""
+        """A future of the shared function and arguments, which are sent to the cluster once and copied to all workers."""
         if self._shared is None:
             with large_graphs(), watched():
                 key = f"given-{self.token}"
                 self._shared = self.client.submit(unpack, self._packed, self.token, key=key, pure=False)
             self.wait([self._shared])
-            # At all workers, or tasks would queue up where it is.
+            # Tasks would queue up at the one worker that has it.
             with watched():
                 self.client.replicate([self._shared])
         return self._shared
 
-    def leaves(
-        self, tasks: Sequence[Any], names: Sequence[str] | None, *, dealt: bool, last: Last | None = None
-    ) -> list[Any]:
-        """Futures of all tasks; those that are collections' partitions are computed where they are worked on.
+    def leaves(self, tasks: Sequence[Any], names: Sequence[str] | None, *, few: bool) -> list[Any]:
+        """Submit all tasks and return their futures; partitions of collections are computed at the same worker.
 
-        If they are dealt out, about one to a worker, each takes along what all share, which then need not be there
-        before; unless it is large. ``last`` is done with each result, in the same task.
+        With ``few`` tasks, about one per worker, the shared arguments are sent with each task unless they are large:
+        this saves sending them in advance.
         """
         from dask.base import is_dask_collection
         from dask.delayed import delayed
@@ -97,15 +98,14 @@ class Run:
         there = [is_dask_collection(task) or isinstance(task, Future) for task in tasks]
         self._names = names or [f"partition {index}" if there[index] else "" for index in range(len(tasks))]
         work = delayed(run_task, pure=False, traverse=False)
-        small = len(self._packed.content) * len(tasks) <= DEALT_BYTES
-        shared = self._packed if dealt and small else self.shared
+        small = len(self._packed.content) * len(tasks) <= MAX_BYTES_WITH_TASKS
+        shared = self._packed if few and small else self.shared
         calls = [
             work(
                 shared,
                 self.token,
                 task if there[index] else Packed(task),
                 self._names[index] or None,
-                *((last, self._join) if last else ()),
                 dask_key_name=self._key(index),
             )
             for index, task in enumerate(tasks)
@@ -113,13 +113,13 @@ class Run:
         return self._compute(calls)
 
     def computed(self, partitions: Sequence[Any]) -> tuple[list[Any], list[str]]:
-        """The contents of collections' partitions as futures, and the worker at which each lies."""
+        """Compute partitions of collections; return futures and the worker that holds each."""
         futures = self._compute(partitions)
         self.wait(futures)
         return futures, self.places(futures)
 
     def places(self, futures: Sequence[Any]) -> list[str]:
-        """The worker at which each lies."""
+        """Return the address of the worker that holds each future."""
         with watched():
             holders = self.client.who_has(list(futures))
         return [next(iter(holders[future.key]), "") for future in futures]
@@ -127,19 +127,19 @@ class Run:
     def _key(self, index: int) -> str:
         return f"{self._title}-{self.token}-{_backwards(index)}"
 
-    def wait(self, futures: Sequence[Any], done: Done | None = None) -> None:
-        """Until all are finished; the first error of any is raised."""
+    def wait(self, futures: Sequence[Any], done: Progress | None = None) -> None:
+        """Wait until all are finished; raise the first error."""
         for count, _ in enumerate(self.finished(futures), start=1):
             if done is not None:
                 done(count, len(futures))
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
-        """Results, at the client."""
+        """Fetch results to the client."""
         with watched():
             return [parcel.value for parcel in self.client.gather(list(futures))]
 
-    def folded(self, leaves: list[Any], done: Done | None) -> list[Any]:
-        """What is left when results that lie at the same worker have been joined there, as they came."""
+    def folded(self, leaves: list[Any], done: Progress | None) -> list[Any]:
+        """Join the results of each worker there, as they arrive; return one future per worker."""
         total, held = len(leaves), dict[str, list[Any]]()
         for count, index in enumerate(self.finished(leaves), start=1):
             with watched():
@@ -147,8 +147,8 @@ class Run:
             place = next((worker for workers in holders.values() for worker in workers), "")
             mine = held.setdefault(place, [])
             mine.append(leaves[index])
-            leaves[index] = None  # or its result would be kept for us when it has been joined
-            if len(mine) == HELD:
+            leaves[index] = None  # otherwise its result would be kept after it has been joined
+            if len(mine) == RESULTS_PER_JOIN:
                 held[place] = self.start([self.call(run_join, mine)], place)
             if done is not None:
                 done(count, total)
@@ -158,7 +158,7 @@ class Run:
         ]
 
     def tree(self, results: list[Any], function: Callable[..., Any] = run_join) -> tuple[Any, int]:
-        """The join of all, two by two, as a call if there is more than one; and how many levels that takes."""
+        """Build a binary tree of calls that joins all results; return its root and the number of levels."""
         depth = 0
         while len(results) > 1:
             pairs = [results[first : first + 2] for first in range(0, len(results), 2)]
@@ -167,14 +167,14 @@ class Run:
         return results[0], depth
 
     def joined(self, results: list[Any]) -> tuple[Any, int]:
-        """The join of all, at the client, and how many rounds it takes."""
+        """Join all results in a tree and fetch the result; also return the number of rounds."""
         root, depth = self.tree(results)
         root = self.start([root])[0] if depth else root
         self.wait([root])
         return self.gather([root])[0], depth + 1
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """A function of the join, and of futures or of other calls, to be called where those lie."""
+        """Build a call ``function(join, *arguments)``; arguments may be futures or other calls."""
         from dask.delayed import delayed
 
         self._steps += 1
@@ -182,8 +182,8 @@ class Run:
         return delayed(function, pure=False, traverse=False)(self._join, *arguments, dask_key_name=key)
 
     def start(self, calls: Sequence[Any], place: str = "") -> list[Any]:
-        """Futures of calls, which go to the cluster in one message: a second one would have to wait."""
-        # Before further tasks, whose results would pile up.
+        """Submit calls in one message and return their futures."""
+        # Prior to further tasks, whose results would accumulate.
         return self._compute(calls, priority=1, workers=[place] if place else None, allow_other_workers=bool(place))
 
     def _compute(self, calls: Sequence[Any], **where: Any) -> list[Any]:
@@ -193,7 +193,7 @@ class Run:
         return futures
 
     def finished(self, futures: Sequence[Any]) -> Iterator[int]:
-        """Which of the futures has come to its end, one after another."""
+        """Yield the index of each future as it finishes."""
         arrived: SimpleQueue[int] = SimpleQueue()
 
         def watch(index: int) -> None:
@@ -204,7 +204,7 @@ class Run:
         left = len(futures)
         while left:
             index = self._next(arrived)
-            if futures[index].status not in ENDED:  # its worker has died meanwhile, and it is done again
+            if futures[index].status not in ENDED:  # its worker has died, and it is run again
                 watch(index)
                 continue
             if futures[index].status != "finished":
@@ -223,10 +223,8 @@ class Run:
                         raise EngineError("The connection to the Dask scheduler is lost.") from None
                     if self.client.nthreads():
                         seen = time.monotonic()
-            if time.monotonic() - seen > PATIENCE_SECONDS:
-                raise EngineError(
-                    f"All workers of the Dask cluster are gone, and for {PATIENCE_SECONDS:.0f} s no new one has come."
-                )
+            if time.monotonic() - seen > MAX_SECONDS_WITHOUT_WORKERS:
+                raise EngineError(f"The Dask cluster has had no workers for {MAX_SECONDS_WITHOUT_WORKERS:.0f} s.")
 
     def _fail(self, future: Any) -> None:
         """Raise the error of a future."""
@@ -239,11 +237,11 @@ class Run:
             name = names.get(error.task)
             raise EngineError(f"{name}: {error}" if name else str(error)) from error
         if isinstance(error, CancelledError):
-            raise EngineError(f"The Dask cluster has dropped the work: {error}") from error
+            raise EngineError(f"The Dask cluster cancelled the tasks: {error}") from error
         raise error.with_traceback(future.traceback())
 
     def count(self) -> None:
-        """Ask what workers have sent, once; of one that has died it is not known."""
+        """Ask the workers what they have sent; counts of workers that died are lost."""
         if self.sent is None:
             with watched():
                 counts = self._everywhere(_sent, self.token)
@@ -256,7 +254,7 @@ class Run:
 
 
 def _backwards(index: int) -> int:
-    """The end of a key: of tasks that are alike, Dask begins with the one whose key is last."""
+    """A number that decreases with the index: Dask starts with the task whose key sorts last."""
     return 10**9 - 1 - index
 
 
@@ -270,7 +268,7 @@ def _busy(token: str, dask_worker: Any) -> bool:
 
 @contextmanager
 def large_graphs() -> Iterator[None]:
-    """What is sent is meant to be sent: no warning is due."""
+    """Suppress the warning about large graphs: the data is meant to be sent."""
     import dask
 
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
@@ -279,7 +277,7 @@ def large_graphs() -> Iterator[None]:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """A cluster that cannot be reached is said to be so."""
+    """Raise an EngineError when the cluster cannot be reached."""
     from distributed.comm import CommClosedError
 
     try:

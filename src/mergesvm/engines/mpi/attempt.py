@@ -1,4 +1,4 @@
-"""What one of many ranks has done, or why it has not."""
+"""The results of one rank, or the error that prevented them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mergesvm.errors import EngineError, MergeSVMError
 
 
 class Attempt:
-    """What a rank has done, or why it has not; all ranks show theirs to each other, and raise the first error of any.
+    """The results of one rank, or its error. Ranks exchange attempts, and all raise the first error of any.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ class Attempt:
     Attributes
     ----------
     index : int
-        Of the task that is under way: the first of all tasks that fail is the one that is spoken of.
+        The task being run: of several errors, the one of the first task is raised.
     results : list
     error : BaseException or None
     """
@@ -30,32 +30,32 @@ class Attempt:
         self.error: BaseException | None = None
 
     def fail(self, error: BaseException) -> None:
-        """Keep an error in place of results."""
+        """Store an error in place of results."""
         self.results, self.error = [], error
 
     def message(self) -> bytes:
-        """The attempt as it travels. An error that cannot travel becomes one that can, here as elsewhere."""
+        """Pickle the attempt. An error that cannot be pickled is replaced by one that can, on this rank as well."""
         if self.error is None:
             try:
                 return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
-            except Exception as error:  # noqa: BLE001 - raised by all ranks
-                self.fail(EngineError(f"What rank {self.rank} has found cannot be sent to others: {error}"))
+            except Exception as error:  # noqa: BLE001 - raised on all ranks
+                self.fail(EngineError(f"The results of rank {self.rank} cannot be sent to other ranks: {error}"))
         cause = self.error
         assert cause is not None
         noted = any(note.startswith("at rank ") for note in getattr(cause, "__notes__", ()))
         if not (noted or isinstance(cause, MergeSVMError)):  # ours name the part
             cause.add_note(f"at rank {self.rank}")
-        if not _travels(cause):
-            said = "".join(traceback.format_exception_only(cause)).strip()
-            self.error = EngineError(f"Rank {self.rank}: {said}")
+        if not _can_be_pickled(cause):
+            text = "".join(traceback.format_exception_only(cause)).strip()
+            self.error = EngineError(f"Rank {self.rank}: {text}")
             self.error.__cause__ = cause
         return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
 
 
-def opened(attempts: list[Attempt]) -> list[list[Any]]:
-    """The results of all attempts, or the error of the first task that failed.
+def results_of(attempts: list[Attempt]) -> list[list[Any]]:
+    """Return the results of all attempts, or raise the error of the first task that failed.
 
-    >>> opened([Attempt(0), Attempt(1)])
+    >>> results_of([Attempt(0), Attempt(1)])
     [[], []]
     """
     failed = [attempt for attempt in attempts if attempt.error is not None]
@@ -66,10 +66,10 @@ def opened(attempts: list[Attempt]) -> list[list[Any]]:
     return [attempt.results for attempt in attempts]
 
 
-def _travels(error: BaseException) -> bool:
-    """Whether an error arrives as it was sent; many have constructors that pickle cannot call."""
+def _can_be_pickled(error: BaseException) -> bool:
+    """Whether an error survives pickling: pickle cannot call the constructors of many."""
     try:
-        arrived = pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - whatever it is, it does not travel
+        copy = pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001 - whatever the reason
         return False
-    return type(arrived) is type(error) and str(arrived) == str(error)
+    return type(copy) is type(error) and str(copy) == str(error)

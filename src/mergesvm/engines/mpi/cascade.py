@@ -1,7 +1,7 @@
-"""The cascade: a binomial tree of ranks, along which results are joined on the way up and handed out on the way down.
+"""The cascade: a binomial tree of ranks, along which results are merged upwards and distributed downwards.
 
-At every level half of the ranks that are left send to one of the other half, so that p ranks take log2(p) levels, as in
-the parallel algorithm of Zhang and Zhu (2009).
+At every level half of the remaining ranks send to the other half, so that p ranks take log2(p) levels, as in the
+parallel algorithm of Zhang and Zhu (2009).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from mergesvm.engines.reduce import Addition, Block, Join
 Result = TypeVar("Result")
 
 CHUNK = 2**16
-"""So many numbers make a message: few enough to be added while they are in the cache, and for all levels to be busy."""
+"""Numbers per message: few enough to be added while they are in the cache, and to keep all levels busy."""
 
 UP, DOWN = 1, 2
 """Tags of messages."""
 
 
 class Tree:
-    """Where one rank stands in the binomial tree of all.
+    """The position of one rank in the binomial tree of all ranks.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Tree:
     parent : int or None
         The rank above; None at the root.
     children : list of int
-        The ranks below, the one with the smallest tree first: its sum is complete first.
+        The ranks below, the one with the smallest subtree first: its sum is complete first.
 
     Examples
     --------
@@ -52,14 +52,14 @@ class Tree:
         self.rank, self.size, self.root = rank, size, root
         self.levels = (size - 1).bit_length()
         place = (rank - root) % size
-        # The lowest bit of the place says at which level a rank hands on what it has.
+        # The lowest bit of the place is the level at which a rank sends to its parent.
         self._reach = place & -place or 1 << self.levels
         self.parent = None if place == 0 else (rank - self._reach) % size
         steps = (1 << level for level in range(self._reach.bit_length() - 1))
         self.children = [(rank + step) % size for step in steps if place + step < size]
 
     def all_below(self) -> list[int]:
-        """The ranks whose results come together here, with this one.
+        """The ranks of this subtree, including this one.
 
         >>> Tree(2, 6).all_below(), Tree(4, 6).all_below()
         ([2, 3], [4, 5])
@@ -68,12 +68,12 @@ class Tree:
         return [(self.root + each) % self.size for each in range(place, min(self.size, place + self._reach))]
 
     def of(self, rank: int) -> Tree:
-        """Where another rank stands."""
+        """The position of another rank."""
         return Tree(rank, self.size, self.root)
 
 
 class Arrival(NamedTuple):
-    """Numbers of a block, from the first of them on; and whether they are the last of it."""
+    """Received numbers of a block, starting at ``first``, and whether they are its last."""
 
     block: int
     first: int
@@ -82,7 +82,7 @@ class Arrival(NamedTuple):
 
 
 class Cascade:
-    """One join along the tree; what this rank sends is counted.
+    """One pass along the tree; counts what this rank sends.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Cascade:
     sent, messages : int
         Bytes and messages that this rank has sent.
     error : Exception or None
-        What went wrong here in a join.
+        The first error of a join on this rank.
     """
 
     def __init__(self, comm: Any, root: int) -> None:
@@ -105,17 +105,17 @@ class Cascade:
         self._below = {child: self.tree.of(child).all_below() for child in self.tree.children}
 
     def join(self, held: list[Result], join: Join[Result]) -> list[Result]:
-        """Results go up whole, and are joined at every node; what all together give is known at the root alone.
+        """Send results up as objects, joining them at every node; the root alone gets the joined result.
 
-        Of a join that fails nothing goes up, and the error is kept as :attr:`error`: all ranks have to go on to the
-        end, or some would wait for ever.
+        If a join fails, nothing is sent up and the error is stored in :attr:`error`: all ranks have to go on to the
+        end, or some would wait forever.
         """
         for child in self.tree.children:
             message = self._comm.recv(source=child, tag=UP)
             try:
                 held = [*held, *pickle.loads(message)]
                 held = [join(held)] if len(held) > 1 else held
-            except Exception as error:  # noqa: BLE001 - raised by all ranks, later
+            except Exception as error:  # noqa: BLE001 - raised on all ranks later
                 held, self.error = [], self.error or error
         if self.tree.parent is None:
             return held
@@ -128,7 +128,7 @@ class Cascade:
         return []
 
     def hand_out(self, message: bytes) -> bytes:
-        """What the root has goes down to all."""
+        """Send a message of the root to all ranks."""
         if self.tree.parent is not None:
             message = self._comm.recv(source=self.tree.parent, tag=DOWN)
         for child in reversed(self.tree.children):
@@ -139,18 +139,20 @@ class Cascade:
     def arrivals(
         self, held: list[Result], join: Addition[Result], plan: Any, ranks: Sequence[int], *, everywhere: bool
     ) -> Iterator[Arrival]:
-        """Numbers that have come: they are valid until the next ones come.
+        """Yield received numbers; they are valid until the next ones are yielded.
 
-        Either all ranks get the sums of all, or the root what it has to add to its own; elsewhere nothing is yielded.
+        Either all ranks get the sums of all ranks, or the root gets what it has to add to its own numbers and other
+        ranks get nothing.
 
         Parameters
         ----------
         held : list
             The result of this rank, if it has one.
         join : Addition
-        plan : what all have agreed on
+        plan : object
+            The result of ``join.agree``.
         ranks : sequence of int
-            Those that have a result, in the order of the descriptions.
+            The ranks that have a result, in the order of the descriptions.
         everywhere : bool
             Whether all ranks get the sums.
         """
@@ -160,7 +162,7 @@ class Cascade:
         if self.tree.parent is None and not everywhere:
             yield from self._received(blocks, spare, ranks)
             return
-        # Two blocks are in memory: while the sum of one travels down, the next one travels up.
+        # Two blocks are in memory: the sum of one is sent down while the next one is sent up.
         buffers = [_Buffer(largest) for _ in range(2)]
         last = len(blocks)
         for index in range(last + 1):
@@ -180,7 +182,7 @@ class Cascade:
             buffer.wait()
 
     def _received(self, blocks: Sequence[Block], spare: NDArray[np.float64], ranks: Sequence[int]) -> Iterator[Arrival]:
-        """What the children of the root send."""
+        """Yield what the children of the root send."""
         for index, block in enumerate(blocks):
             sources = self._sources(_holders(block, ranks))
             for first, end in _chunks(block.size):
@@ -189,11 +191,11 @@ class Cascade:
                     yield Arrival(index, first, spare[: end - first], end == block.size and child == sources[-1])
 
     def _sources(self, holders: set[int]) -> list[int]:
-        """The children from which anything comes."""
+        """The children that send anything."""
         return [child for child in self.tree.children if not holders.isdisjoint(self._below[child])]
 
     def _up(self, block: Block, buffer: _Buffer, spare: NDArray[np.float64], holders: set[int]) -> None:
-        """Add what the children have of a block, and pass it on: to the parent, or, at the root, to all."""
+        """Add the children's numbers of a block, and send the sums to the parent, or, at the root, to all ranks."""
         sources = self._sources(holders)
         mine = self.tree.rank in holders
         parent = self.tree.parent
@@ -210,18 +212,18 @@ class Cascade:
             if parent is not None and (sources or mine):
                 self._send(buffer, sums, parent, UP)
             elif parent is None:
-                self._spread(buffer, sums)
+                self._send_down(buffer, sums)
 
     def _down(self, block: Block, buffer: _Buffer) -> None:
-        """Receive the sums of a block, and pass them on."""
+        """Receive the sums of a block and send them to the children."""
         buffer.wait()
         for first, end in _chunks(block.size):
             sums = buffer.numbers[first:end]
             self._comm.Recv(sums, source=self.tree.parent, tag=DOWN)
-            self._spread(buffer, sums)
+            self._send_down(buffer, sums)
 
-    def _spread(self, buffer: _Buffer, numbers: NDArray[np.float64]) -> None:
-        for child in reversed(self.tree.children):  # the one with the largest tree first: its way is the longest
+    def _send_down(self, buffer: _Buffer, numbers: NDArray[np.float64]) -> None:
+        for child in reversed(self.tree.children):  # the largest subtree first: it takes longest
             self._send(buffer, numbers, child, DOWN)
 
     def _send(self, buffer: _Buffer, numbers: NDArray[np.float64], rank: int, tag: int) -> None:
@@ -234,20 +236,20 @@ class Cascade:
 
 
 class _Buffer:
-    """Numbers that may still be on their way."""
+    """Numbers that may still be being sent."""
 
     def __init__(self, size: int) -> None:
         self.numbers = np.empty(size)
         self.sending: list[Any] = []
 
     def wait(self) -> None:
-        """Wait until they may be overwritten."""
+        """Wait until the numbers may be overwritten."""
         while self.sending:
             self.sending.pop().Wait()
 
 
 def _holders(block: Block, ranks: Sequence[int]) -> set[int]:
-    """Which ranks hold any numbers of a block."""
+    """The ranks that hold any numbers of a block."""
     return {rank for rank, holds in zip(ranks, block.holders, strict=True) if holds}
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Sequence
 from numbers import Integral
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
-from mergesvm.engines.base import Done, Engine
+from mergesvm.engines.base import Engine, PartitionedRows
 from mergesvm.engines.reduce import Join
-from mergesvm.engines.spark.files import Runs
 from mergesvm.engines.spark.job import Job
-from mergesvm.engines.spark.plain import plain_files
 from mergesvm.engines.spark.session import as_session
-from mergesvm.engines.spark.tables import Partitions, is_table, selected, table_schema
+from mergesvm.engines.spark.tables import Partitions, SparkTable, is_table
+from mergesvm.engines.work import Work
 from mergesvm.errors import EngineError, ParameterError
 
 Result = TypeVar("Result")
@@ -21,16 +19,9 @@ Result = TypeVar("Result")
 MOST_PARTITIONS = 8
 """Of a table with more partitions than this for each worker, several are read as one: then fewer results travel."""
 
-FILE_TASKS = 4
-"""Files are read in so many tasks for each worker: the smaller they are, the less is lost where one is slow or dies."""
-
 
 class Spark(Engine):
     """The engine of Spark. Data frames and files are learned where the workers are; only results travel.
-
-    A data frame that is nothing but Parquet files of this machine, or of a disk that all share, and columns of numbers
-    and texts as they are there, is read by the workers' Python itself, which is several times as fast. Any other goes
-    by ``mapInArrow``: one with a filter, an expression, a join or a cache, of another source, with vectors.
 
     A task that is lost in the middle, be it with its worker, is done again. Spark 4 needs Java 17 or newer.
 
@@ -42,8 +33,6 @@ class Spark(Engine):
         :meth:`close`, or a ``with`` block, or the program.
     workers : int, optional
         How many tasks run at one time: by default, one a core.
-    direct : bool
-        Whether workers read Parquet files themselves. Not to, where Spark can read them but its Python cannot.
 
     Attributes
     ----------
@@ -57,12 +46,11 @@ class Spark(Engine):
     ...     knowledge = engine.learn(table, label="sold", features=["size", "price"])
     """
 
-    def __init__(self, session: Any = None, *, workers: int | None = None, direct: bool = True) -> None:
+    def __init__(self, session: Any = None, *, workers: int | None = None) -> None:
         super().__init__()
         if workers is not None and workers != -1 and (not isinstance(workers, Integral) or workers < 1):
             raise ParameterError(f"The number of workers must be positive, None or -1 (one a core), not {workers!r}.")
         self.session, self._owned = as_session(session, None if workers in (None, -1) else int(workers or 0))
-        self.direct = direct
         self._master = self.session.sparkContext.master
         if self._owned:
             atexit.register(self.close)
@@ -78,75 +66,35 @@ class Spark(Engine):
             raise EngineError(f"The session of {self!r} has been stopped.")
         return self.session.sparkContext
 
-    def map(
-        self,
-        function: Callable[..., Result],
-        tasks: Sequence[Any],
-        *,
-        given: tuple[Any, ...] = (),
-        names: Sequence[str] | None = None,
-        done: Done | None = None,
-    ) -> list[Result]:
-        """Apply a function to every task; results in the order of the tasks."""
-        if not len(tasks):
+    def _map(self, work: Work[Result]) -> list[Result]:
+        if not len(work.tasks):
             return []
-        with Job(self._context, function, given, None, names) as job:
-            results = job.collect(lambda: job.on_tasks(tasks), done)
+        with Job(self._context, work.function, work.given, None, work.names) as job:
+            results = job.collect(lambda: job.on_tasks(work.tasks), work.done)
             self.traffic += job.traffic()
-        return [results[index] for index in range(len(tasks))]
+        return [results[index] for index in range(len(work.tasks))]
 
-    def merge(
-        self,
-        function: Callable[..., Result],
-        tasks: Sequence[Any],
-        join: Join[Result],
-        *,
-        given: tuple[Any, ...] = (),
-        names: Sequence[str] | None = None,
-        done: Done | None = None,
-        own: bool = False,  # noqa: ARG002
-    ) -> Result | None:
-        """Apply a function to every task, or partition of a table, and join the results in a tree at the workers."""
+    def _merge(self, work: Work[Result], join: Join[Result], *, own: bool) -> Result | None:  # noqa: ARG002
+        tasks = work.tasks
         if not isinstance(tasks, Partitions) and not len(tasks):
             return None
-        if names is None and isinstance(tasks, Runs):
-            names = tasks.names
         most = MOST_PARTITIONS * self.workers
-        with Job(self._context, function, given, join, names) as job:
+        with Job(self._context, work.function, work.given, join, work.names) as job:
 
             def build() -> Any:
                 return job.joined(job.on_table(tasks, most) if isinstance(tasks, Partitions) else job.on_tasks(tasks))
 
-            results = job.collect(build, done)
+            results = job.collect(build, work.done)
             self.traffic += job.traffic()
         return next(iter(results.values()), None)
 
-    def units(
-        self,
-        build: Callable[..., Any],  # noqa: ARG002
-        tasks: Sequence[Any],  # noqa: ARG002
-        *,
-        given: tuple[Any, ...] = (),  # noqa: ARG002
-    ) -> NoReturn:
-        """Refused: Spark's workers forget."""
-        raise EngineError("Spark keeps no state between calls. Use the engine Threads, MPI or Dask for this.")
-
-    def holds(self, rows: Any) -> bool:
-        """Whether rows are a data frame of this session's Spark."""
-        return is_table(rows) and rows.sparkSession.sparkContext is self._context
-
-    def narrowed(self, table: Any, columns: Sequence[str]) -> Any:
-        """The same table with these columns only: Spark does not read the others."""
-        return selected(table, columns)
-
-    def partitions(self, rows: Any) -> Sequence[Any]:
-        """The partitions of a data frame, which only Spark can count, or runs of files if it is nothing else."""
-        plain = plain_files(rows) if self.direct and is_table(rows) else None
-        return Partitions(rows) if plain is None else Runs(*plain, FILE_TASKS * self.workers)
-
-    def schema(self, table: Any) -> Any:
-        """The columns of a data frame as an Arrow schema; vectors and arrays are lists of fixed size."""
-        return table_schema(table)
+    def partitioned(self, rows: Any) -> PartitionedRows | None:
+        """Return a data frame of this session as partitions; None for anything else."""
+        if isinstance(rows, tuple) and any(is_table(each) for each in rows):
+            raise ParameterError(
+                "A Spark DataFrame is learned by its columns: mergesvm.learn(df, label=..., engine=engine)."
+            )
+        return SparkTable(rows) if is_table(rows) and rows.sparkSession.sparkContext is self._context else None
 
     def close(self) -> None:
         """Stop the session, if it was started here. One that was given goes on."""

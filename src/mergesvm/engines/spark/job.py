@@ -7,11 +7,11 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from mergesvm.engines.base import Done
 from mergesvm.engines.spark.session import quiet_pandas
 from mergesvm.engines.spark.tables import Partitions
 from mergesvm.engines.spark.work import CHUNKS, Parcel, Work, assembled, packed, unpacked
 from mergesvm.engines.traffic import Traffic
+from mergesvm.engines.work import Progress
 from mergesvm.errors import EngineError
 
 FAN_IN = 16
@@ -93,7 +93,7 @@ class Job:
             self.rounds += 1
         return chunks
 
-    def collect(self, build: Callable[[], Any], done: Done | None) -> dict[int, Any]:
+    def collect(self, build: Callable[[], Any], done: Progress | None) -> dict[int, Any]:
         """Results at the driver, by partition, of chunks that ``build`` says how to get."""
         found: list[Any] = []
         group = f"mergesvm-{uuid.uuid4()}"
@@ -118,7 +118,7 @@ class Job:
             raise
         return self._checked(found[0])
 
-    def _watch(self, thread: threading.Thread, group: str, done: Done | None) -> None:
+    def _watch(self, thread: threading.Thread, group: str, done: Progress | None) -> None:
         told, cancelled = 0, False
         while thread.is_alive():
             thread.join(WATCH_SECONDS)

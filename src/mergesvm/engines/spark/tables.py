@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from inspect import signature
 from typing import Any
 
+from mergesvm.engines.base import PartitionedRows
 from mergesvm.errors import DataError, ParameterError
 
 
@@ -14,22 +15,33 @@ def is_table(rows: Any) -> bool:
     return type(rows).__module__ == "pyspark.sql.classic.dataframe"
 
 
+class SparkTable(PartitionedRows):
+    """A Spark DataFrame."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def partitions(self, columns: Sequence[str] | None = None) -> Partitions:
+        """The partitions; Spark does not read other columns."""
+        return Partitions(self._table if columns is None else selected(self._table, columns))
+
+    def schema(self) -> Any:
+        """The Arrow schema; vectors and arrays are lists of fixed size."""
+        return table_schema(self._table)
+
+
 class Partitions(Sequence[Any]):
-    """The partitions of a table as tasks. They are nowhere but at the workers, and Spark alone knows how many.
+    """The partitions of a table as tasks. They exist only at the workers, and only Spark knows their number.
 
     Attributes
     ----------
     table : DataFrame
-        With arrays for vectors, and columns that are only numbered: pyspark trips over dots in their names.
+        With arrays instead of vectors, and numbered columns: pyspark cannot handle dots in column names.
     names : list of str
-        Those of the columns.
+        The names of the columns.
     """
 
     def __init__(self, table: Any) -> None:
-        if not is_table(table):
-            raise ParameterError(
-                "Rows of Spark are learned from the columns of one data frame: Spark(session).learn(df, label=...)."
-            )
         self.names = list(table.columns)
         self.table = _arrays(table).toDF(*(f"c{index}" for index in range(len(self.names))))
 
@@ -37,10 +49,7 @@ class Partitions(Sequence[Any]):
         return int(self.table.rdd.getNumPartitions())
 
     def __getitem__(self, index: Any) -> Any:
-        raise ParameterError(f"Partition {index} of a data frame of Spark lies at its workers.")
-
-    def __iter__(self) -> Iterator[Any]:
-        raise ParameterError("The partitions of a data frame of Spark lie at its workers.")
+        raise ParameterError(f"Partition {index} of a Spark DataFrame exists only at the workers.")
 
 
 def selected(table: Any, columns: Sequence[str]) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from mergesvm.engines.base import naming
+from mergesvm.engines.work import naming
 from mergesvm.errors import EngineError
 
 CHUNK = 2**20

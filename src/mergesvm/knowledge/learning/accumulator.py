@@ -1,4 +1,4 @@
-"""The ledger of one stretch of learning: batches come in, knowledge comes out."""
+"""Accumulates batches into knowledge."""
 
 from __future__ import annotations
 
@@ -20,50 +20,53 @@ from mergesvm.knowledge.signature import Signature
 
 
 class Accumulator:
-    """Sums about one anchor, to which batches are added in place, so that nothing as large as the sums is copied.
+    """Sums about one anchor, to which batches are added in place, without copies of the sums.
 
     Parameters
     ----------
     signature : Signature
-        The terms on which sums are kept; the kind of the labels is filled in as they come.
+        What the sums mean; the kind of labels is taken from the batches.
     anchor : array of shape (width,)
     engine : Threads
     precision : {"float64", "float32"}
-        Of the products.
+        Precision of the products.
     """
 
     def __init__(self, signature: Signature, anchor: NDArray[np.float64], engine: Threads, precision: str) -> None:
         self.signature, self.anchor = signature, anchor
         self._engine, self._precision = engine, precision
-        self._rounded = self._halved = False
+        self._rounded = self._upper_only = False
         self._sums = RunningSums(signature.width, not signature.per_class)
         self._rows: dict[object, int] = {}
         self._counts: dict[object, float] = {}
 
-    def add(self, batch: Batch, signature: Signature, foresight: float = 1.0) -> None:
-        """Add a batch; its signature has to be that of the ledger."""
+    def add(self, batch: Batch, signature: Signature, expected: float = 1.0) -> None:
+        """Add a batch with the same signature; ``expected`` is the expected number of batches of this size."""
         self.signature = self.signature.joined(signature)
         classes = batch.labels.classes
         check_memory(len({*self._rows, *classes}), self.signature)
         features = self.signature.features if self.signature.mapped else None
-        halved = accumulate(batch, self._sums, self.anchor, self._engine, self._precision, foresight, features)
-        self._halved = self._halved or halved
+        upper_only = accumulate(batch, self._sums, self.anchor, self._engine, self._precision, expected, features)
+        self._upper_only = self._upper_only or upper_only
         wide = features is not None or (batch.rows.width > MAX_NARROW_WIDTH and not isinstance(batch.rows, SparseRows))
         self._rounded = self._rounded or (wide and self._precision == "float32")
         counts: NDArray[Any] = batch.labels.rows
         if batch.weights is not None:
-            # Rows that do not count have code -1, and go to a place of their own, which is left out.
+            # Rows of weight zero have code -1; their bin is left out.
             places = batch.labels.codes.astype(np.intp) + 1
             counts = np.bincount(places, batch.weights, minlength=len(classes) + 1)[1:]
             if not np.isfinite(counts).all():
-                raise DataError("sample_weight is too large to be summed. Scale the weights down.")
+                raise DataError("The sum of sample_weight overflows. Scale the weights down.")
         for label, rows, count in zip(classes, batch.labels.rows.tolist(), counts.tolist(), strict=True):
             self._rows[label] = self._rows.get(label, 0) + rows
             self._counts[label] = self._counts.get(label, 0.0) + count
 
-    def knowledge(self, *, halved: bool = False) -> Knowledge:
-        """The knowledge of all batches, with whole matrices, or with halved ones. Nothing can be added afterwards."""
-        if self._halved and not halved:
+    def knowledge(self, *, upper_only: bool = False) -> Knowledge:
+        """Return the knowledge of all batches; nothing can be added afterwards.
+
+        With ``upper_only``, the lower triangles of the Gram matrices may be left unfilled.
+        """
+        if self._upper_only and not upper_only:
             self._engine.map(fill_lower, self._sums.grams)
         sums, labels = self._sums, tuple(sorted(self._sums.places))
         at = [sums.places[label] for label in labels]
@@ -82,15 +85,15 @@ class Accumulator:
 
 
 def check_memory(n_classes: int, signature: Signature) -> None:
-    """Say before the work what would not fit after it."""
+    """Raise an error if the sums would not fit into memory."""
     width, n_grams = signature.width, n_classes if signature.per_class else 1
     needed, machine = 8 * n_grams * width**2, memory_limit()
-    if needed > MEMORY_SHARE * machine:
+    if needed > MAX_MEMORY_FRACTION * machine:
         pooled = 8 * width**2
         offer = (
             f", or in the pooled form (per_class=False, --pooled), which takes {pooled / 1e9:,.1f} GB but allows no "
             f"one-vs-one and fixes class weights when learning"
-            if signature.per_class and pooled <= MEMORY_SHARE * machine
+            if signature.per_class and pooled <= MAX_MEMORY_FRACTION * machine
             else ""
         )
         raise ParameterError(
@@ -99,5 +102,5 @@ def check_memory(n_classes: int, signature: Signature) -> None:
         )
 
 
-MEMORY_SHARE = 0.6
-"""How much of the memory of the machine sums may take: something has to be left for solving, and for saving them."""
+MAX_MEMORY_FRACTION = 0.6
+"""The fraction of memory that sums may take; solving and saving need the rest."""

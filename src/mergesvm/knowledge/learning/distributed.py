@@ -1,4 +1,4 @@
-"""Learning spread over the workers of an engine: the work goes to the rows, and only knowledge travels."""
+"""Learning on the workers of an engine: the work goes to the rows, and only knowledge is sent."""
 
 from __future__ import annotations
 
@@ -7,136 +7,142 @@ from dataclasses import replace
 from typing import Any
 
 from mergesvm.data.batch import Batch
-from mergesvm.data.cluster_table import ClusterTable, Columns, record_batches
+from mergesvm.data.cluster_table import TableColumns, record_batches, sendable_tables
 from mergesvm.data.layout import Layout
 from mergesvm.data.scan import Scan
-from mergesvm.engines.base import Engine
-from mergesvm.errors import CutError, DataError
+from mergesvm.engines.base import Engine, PartitionedRows
+from mergesvm.errors import CutError
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.learning.local import Progress, harvest_batch, learn_scan
+from mergesvm.knowledge.learning.local import Progress, learn_batch_partial, learn_scan
 from mergesvm.knowledge.learning.options import SumOptions, names_of
 from mergesvm.knowledge.learning.partial_result import PartialResult
 from mergesvm.knowledge.learning.reduction import Reducer
 
-MOST_PARTS = 4
-"""A worker gets at most so many parts: the smaller they are, the less is lost where one is slow or dies."""
+MAX_PARTS_PER_WORKER = 4
+"""Small parts limit the loss when a worker is slow or dies."""
 
-WORTHWHILE = 64
-"""A part is at least so many times as large as one of its matrices, or joining would take as long as learning."""
-
-
-def spread_scan(scan: Scan, terms: SumOptions, engine: Engine, progress: Progress | None = None) -> PartialResult:
-    """Knowledge of files, dealt out to the workers by size; or, under MPI with files of its own, of each rank's.
-
-    If a file turns out not to be one that can be cut, all is begun again with whole files.
-    """
-    if engine.local:
-        return _spread_parts(scan, [scan], terms, engine, progress)
-    parts = engine.once(lambda: scan.parts(_part_count(scan, terms, engine)))
-    try:
-        return _spread_parts(scan, parts, terms, engine, progress)
-    except CutError:
-        parts = engine.once(lambda: scan.parts(_part_count(scan, terms, engine), whole=True))
-        return _spread_parts(scan, parts, terms, engine, progress)
+MIN_PART_MATRICES = 64
+"""Minimum size of a part, in Gram matrices: merging smaller parts would take as long as learning them."""
 
 
-def _spread_parts(
-    scan: Scan, parts: list[Scan], terms: SumOptions, engine: Engine, progress: Progress | None
+def learn_scan_distributed(
+    scan: Scan, options: SumOptions, engine: Engine, progress: Progress | None = None
 ) -> PartialResult:
-    own = engine.local
+    """Learn from files, divided among the workers by size; under MPI with own files, from those of each rank.
 
-    def tell(done: int, total: int) -> None:
+    If a file turns out not to be divisible, start again with whole files.
+    """
+    ranks = engine.ranks
+    if ranks.own_files:
+        return _learn_parts(scan, [scan], options, engine, progress)
+    count = _part_count(scan, options, engine)
+    try:
+        return _learn_parts(scan, ranks.on_root(lambda: scan.parts(count)), options, engine, progress)
+    except CutError:
+        parts = ranks.on_root(lambda: scan.parts(count, whole=True))
+        return _learn_parts(scan, parts, options, engine, progress)
+
+
+def _learn_parts(
+    scan: Scan, parts: list[Scan], options: SumOptions, engine: Engine, progress: Progress | None
+) -> PartialResult:
+    def report(done: int, total: int) -> None:
         scan.fraction = done / total
         if progress is not None:
             progress(scan)
 
-    names = [part.name for part in parts]
-    join = Reducer(terms.features)
-    harvest = engine.merge(_learn_part, parts, join, given=(terms,), names=names, done=tell, own=own)
-    if not engine.receives:
-        return PartialResult(Knowledge.zero(terms.signature(parts[0].layout)))
-    assert harvest is not None
-    harvest = harvest.whole()
-    # In the order of the files, whoever has read them first.
-    ordered = dict.fromkeys(reader.file.name for reader in scan.readers if reader.file.name in harvest.counts)
-    scan.counts, scan.dropped = {name: harvest.counts[name] for name in ordered} | harvest.counts, harvest.dropped
+    partial = engine.merge(
+        _learn_part,
+        parts,
+        Reducer(options.features),
+        given=(options,),
+        names=[part.name for part in parts],
+        done=report,
+        own=engine.ranks.own_files,
+    )
+    if not engine.ranks.receives:
+        return PartialResult(Knowledge.zero(options.signature(parts[0].layout)))
+    assert partial is not None
+    partial = partial.symmetric()
+    # In the order of the files, whichever was read first.
+    ordered = dict.fromkeys(reader.file.name for reader in scan.readers if reader.file.name in partial.counts)
+    scan.counts, scan.dropped = {name: partial.counts[name] for name in ordered} | partial.counts, partial.dropped
     scan.rows, scan.fraction = sum(scan.counts.values()), 1.0
-    return replace(harvest, counts=scan.counts)
+    return replace(partial, counts=scan.counts)
 
 
-def _part_count(scan: Scan, terms: SumOptions, engine: Engine) -> int:
-    matrix, workers = 8 * terms.signature(scan.layout).width ** 2, engine.workers
-    return workers * max(1, min(MOST_PARTS, scan.size // (workers * WORTHWHILE * matrix)))
+def _part_count(scan: Scan, options: SumOptions, engine: Engine) -> int:
+    matrix, workers = 8 * options.signature(scan.layout).width ** 2, engine.workers
+    return workers * max(1, min(MAX_PARTS_PER_WORKER, scan.size // (workers * MIN_PART_MATRICES * matrix)))
 
 
-def _learn_part(scan: Scan, terms: SumOptions) -> PartialResult:
-    return learn_scan(scan, terms, halved=True)
+def _learn_part(scan: Scan, options: SumOptions) -> PartialResult:
+    return learn_scan(scan, options, upper_only=True)
 
 
-def spread_batch(batch: Batch, layout: Layout, terms: SumOptions, engine: Engine) -> Knowledge:
-    """Knowledge of rows in memory: under MPI those of every rank together, else dealt out to the workers."""
-    if engine.collective:
-        batches: Sequence[Batch] = [batch]
-    else:
-        batches = list(batch.slices(engine.workers))
-    whose = f"rank {engine.rank}, " if engine.collective else ""
-    names = [f"{whose}rows from {part.rows.first} on" for part in batches]
-    join, own = Reducer(terms.features), engine.collective
-    harvest = engine.merge(_learn_rows, batches, join, given=(layout, terms), names=names, own=own)
-    if not engine.receives:
-        return Knowledge.zero(terms.signature(layout))
-    return _known(harvest)
+def learn_batch_distributed(batch: Batch, layout: Layout, options: SumOptions, engine: Engine) -> Knowledge:
+    """Learn from rows in memory: under MPI those of all ranks, else divided among the workers."""
+    spmd = engine.ranks.spmd
+    batches = [batch] if spmd else list(batch.slices(engine.workers))
+    where = f"rank {engine.ranks.rank}, " if spmd else ""
+    names = [f"{where}rows from {part.rows.first} on" for part in batches]
+    join = Reducer(options.features)
+    partial = engine.merge(_learn_rows, batches, join, given=(layout, options), names=names, own=spmd)
+    return _received(partial, layout, options, engine)
 
 
-def _learn_rows(batch: Batch, layout: Layout, terms: SumOptions) -> PartialResult:
+def _learn_rows(batch: Batch, layout: Layout, options: SumOptions) -> PartialResult:
     batch.rows.names = layout.names
-    return harvest_batch(batch, layout, terms) if batch.rows.n_rows else PartialResult(None)
+    return learn_batch_partial(batch, layout, options) if batch.rows.n_rows else PartialResult(None)
 
 
-def spread_collection(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    groups: Any,
-    names: Sequence[str] | None,
-    terms: SumOptions,
-    engine: Engine,
+def learn_tables_distributed(
+    batches: Sequence[Any], columns: TableColumns, options: SumOptions, engine: Engine
 ) -> Knowledge:
-    """Knowledge of collections whose partitions lie at the workers: rows, labels, weights and groups side by side."""
-    if y is None:
-        raise DataError("Labels are missing: give y, or the name of their column with label=.")
-    beside = {"sample_weight": sample_weight, "groups": groups}
-    given = [name for name, value in beside.items() if value is not None]
-    parts = engine.partitions((X, y, *(beside[name] for name in given)))
-    return _known(engine.merge(_learn_block, parts, Reducer(terms.features), given=(given, names, terms)))
+    """Learn from a table in memory: under MPI those of all ranks, else divided among the workers."""
+    spmd = engine.ranks.spmd
+    parts = [batches] if spmd else sendable_tables(batches, engine.workers)
+    names = [f"rank {engine.ranks.rank}, the table"] if spmd else [f"part {index}" for index in range(len(parts))]
+    join = Reducer(options.features)
+    partial = engine.merge(_learn_partition, parts, join, given=(columns, options), names=names, own=spmd)
+    return _received(partial, columns.layout, options, engine)
+
+
+def learn_collection(
+    rows: PartitionedRows, given: list[str], names: Sequence[str] | None, options: SumOptions, engine: Engine
+) -> Knowledge:
+    """Learn from collections side by side: rows, labels, and those named in ``given``."""
+    join = Reducer(options.features)
+    partial = engine.merge(_learn_block, rows.partitions(), join, given=(given, names, options))
+    return (partial or PartialResult(None)).symmetric().required()
 
 
 def _learn_block(
-    block: tuple[Any, ...], given: list[str], names: Sequence[str] | None, terms: SumOptions
+    block: tuple[Any, ...], given: list[str], names: Sequence[str] | None, options: SumOptions
 ) -> PartialResult:
     if not any(len(each) for each in block):
         return PartialResult(None)
     beside = dict(zip(given, block[2:], strict=True))
-    batch = terms.fold(Batch.of(block[0], block[1], beside.get("sample_weight")), beside.get("groups"))
+    batch = options.fold(Batch.of(block[0], block[1], beside.get("sample_weight")), beside.get("groups"))
     layout = Layout(batch.rows.width, names_of(batch.rows.names, names, batch.rows.width))
     batch.rows.names = layout.names
-    return harvest_batch(batch, layout, terms)
+    return learn_batch_partial(batch, layout, options)
 
 
-def spread_frame(frame: ClusterTable, terms: SumOptions, engine: Engine) -> Knowledge:
-    """Knowledge of a table whose partitions lie at the workers."""
-    needed = engine.narrowed(frame.table, frame.columns.needed)
-    parts, given = engine.partitions(needed), (frame.columns, terms)
-    return _known(engine.merge(_learn_partition, parts, Reducer(terms.features), given=given))
+def learn_partitions(rows: PartitionedRows, columns: TableColumns, options: SumOptions, engine: Engine) -> Knowledge:
+    """Learn from a table whose partitions lie at the workers."""
+    join, parts = Reducer(options.features), rows.partitions(columns.needed)
+    partial = engine.merge(_learn_partition, parts, join, given=(columns, options))
+    return (partial or PartialResult(None)).symmetric().required()
 
 
-def _learn_partition(content: Any, columns: Columns, terms: SumOptions) -> PartialResult:
+def _learn_partition(content: Any, columns: TableColumns, options: SumOptions) -> PartialResult:
     scan = columns.scan(record_batches(content), "a partition of the table")
-    return replace(learn_scan(scan, terms, halved=True), counts={})
+    return replace(learn_scan(scan, options, upper_only=True), counts={})
 
 
-def _known(harvest: PartialResult | None) -> Knowledge:
-    harvest = (harvest or PartialResult(None)).whole()
-    if harvest.knowledge is None:
-        raise harvest.nothing()
-    return harvest.knowledge
+def _received(partial: PartialResult | None, layout: Layout, options: SumOptions, engine: Engine) -> Knowledge:
+    """The merged knowledge; on ranks that do not receive it, knowledge of no rows."""
+    if not engine.ranks.receives:
+        return Knowledge.zero(options.signature(layout))
+    return (partial or PartialResult(None)).symmetric().required()

@@ -1,4 +1,4 @@
-"""Learning from one batch after another, in this process."""
+"""Learning in this process, batch by batch."""
 
 from __future__ import annotations
 
@@ -21,77 +21,78 @@ from mergesvm.knowledge.learning.options import SumOptions, weighted
 from mergesvm.knowledge.learning.partial_result import PartialResult
 
 Progress = Callable[[Scan], None]
+"""Called with the scan after each slice."""
 
 
-def learn_batch(batch: Batch, layout: Layout, terms: SumOptions) -> Knowledge:
-    """Knowledge of one batch."""
-    known = merge_stream(_pieces([(batch, 1.0)], layout, terms, halved=False))
+def learn_batch(batch: Batch, layout: Layout, options: SumOptions) -> Knowledge:
+    """Learn from one batch."""
+    known = merge_stream(_pieces([(batch, 1.0)], layout, options, upper_only=False))
     assert known is not None
     return known
 
 
-def harvest_batch(batch: Batch, layout: Layout, terms: SumOptions) -> PartialResult:
-    """What one batch gives, with halved matrices: it is to be joined with others."""
-    return PartialResult(merge_stream(_pieces([(batch, 1.0)], layout, terms, halved=True)), halved=True)
+def learn_batch_partial(batch: Batch, layout: Layout, options: SumOptions) -> PartialResult:
+    """Learn from one batch, filling only upper triangles: the result will be merged with others."""
+    return PartialResult(merge_stream(_pieces([(batch, 1.0)], layout, options, upper_only=True)), upper_only=True)
 
 
 def learn_scan(
-    scan: Scan, terms: SumOptions, progress: Progress | None = None, *, halved: bool = False
+    scan: Scan, options: SumOptions, progress: Progress | None = None, *, upper_only: bool = False
 ) -> PartialResult:
-    """What all slices of a scan give; with halved matrices, if it is to be joined with others."""
+    """Learn from all slices of a scan; with ``upper_only``, the result will be merged with others."""
 
     def batches() -> Iterator[tuple[Batch, float]]:
         with closing(iter(scan)) as slices:  # type: ignore[type-var]
             for part in slices:
                 if part.rows.n_rows:
-                    yield _folded(part, terms), _foresight(part, scan)
+                    yield _folded(part, options), _expected_batches(part, scan)
                 if progress is not None:
                     progress(scan)
 
-    check_memory(1, terms.signature(scan.layout))
-    known = merge_stream(_pieces(batches(), scan.layout, terms, halved))
-    return PartialResult(known, dict(scan.counts), scan.dropped, halved)
+    check_memory(1, options.signature(scan.layout))
+    known = merge_stream(_pieces(batches(), scan.layout, options, upper_only))
+    return PartialResult(known, dict(scan.counts), scan.dropped, upper_only)
 
 
-def _folded(part: Slice, terms: SumOptions) -> Batch:
-    """A slice as a batch, by classes and folds, where there are folds."""
-    groups = None if terms.folding is None else terms.folding.groups_of(part)
+def _folded(part: Slice, options: SumOptions) -> Batch:
+    """Convert a slice to a batch; with folds, labels are pairs of class and fold."""
+    groups = None if options.folding is None else options.folding.groups_of(part)
     batch = part.batch()
     with part.rows.naming_errors():
-        return terms.fold(batch, groups)
+        return options.fold(batch, groups)
 
 
-def _foresight(part: Slice, scan: Scan) -> float:
-    """How much more there is to come, which decides whether compiling the kernels pays."""
+def _expected_batches(part: Slice, scan: Scan) -> float:
+    """Estimate the number of batches to come, which decides whether compiling pays."""
     return 1.0 if scan.fraction == 0 or scan.rows > part.rows.n_rows else 1 / scan.fraction
 
 
 def _pieces(
-    batches: Iterable[tuple[Batch, float]], layout: Layout, terms: SumOptions, halved: bool
+    batches: Iterable[tuple[Batch, float]], layout: Layout, options: SumOptions, upper_only: bool
 ) -> Iterator[Knowledge]:
-    """Knowledge of all batches that can be summed about one anchor, and of the next ones about another."""
-    ledger = None
-    for batch, foresight in batches:
+    """Sum batches about one anchor for as long as it suits; yield knowledge whenever the anchor changes."""
+    accumulator = None
+    for batch, expected in batches:
         with batch.rows.naming_errors():
-            if terms.class_weights:
-                batch = weighted(batch, terms.class_weights)
-            signature = terms.signature(layout, batch.labels.kind)
+            if options.class_weights:
+                batch = weighted(batch, options.class_weights)
+            signature = options.signature(layout, batch.labels.kind)
             check_memory(len(batch.labels.classes), signature)
             if signature.mapped:
-                terms.features.check_rows(batch.rows, layout.names)
-            preferred = terms.anchor if ledger is None else ledger.anchor
+                options.features.check_rows(batch.rows, layout.names)
+            preferred = options.anchor if accumulator is None else accumulator.anchor
             if preferred is None and signature.mapped:
-                preferred = terms.features.default_anchor
+                preferred = options.features.default_anchor
             point = choose_anchor(
-                replace(batch, rows=MappedRows(batch.rows, terms.features)) if signature.mapped else batch,
+                replace(batch, rows=MappedRows(batch.rows, options.features)) if signature.mapped else batch,
                 None if preferred is None else as_anchor(preferred, signature.width),
             )
-            if signature.mapped and terms.precision == "float32":
-                point = point.astype(np.float32).astype(np.float64)  # so that what is subtracted is what is recorded
-            if ledger is None or (point != ledger.anchor).any():
-                if ledger is not None:
-                    yield ledger.knowledge(halved=halved)
-                ledger = Accumulator(signature, point, terms.engine, terms.precision)
-            ledger.add(batch, signature, foresight)
-    if ledger is not None:
-        yield ledger.knowledge(halved=halved)
+            if signature.mapped and options.precision == "float32":
+                point = point.astype(np.float32).astype(np.float64)  # subtract exactly what is recorded
+            if accumulator is None or (point != accumulator.anchor).any():
+                if accumulator is not None:
+                    yield accumulator.knowledge(upper_only=upper_only)
+                accumulator = Accumulator(signature, point, options.engine, options.precision)
+            accumulator.add(batch, signature, expected)
+    if accumulator is not None:
+        yield accumulator.knowledge(upper_only=upper_only)

@@ -1,4 +1,4 @@
-"""The terms on which rows are learned."""
+"""Options for summing rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,22 @@ from mergesvm.knowledge.signature import Signature
 
 @dataclass(frozen=True)
 class SumOptions:
-    """How sums are to be kept, whatever the rows."""
+    """Options for summing rows, the same at all workers.
+
+    Attributes
+    ----------
+    features : FeatureMap
+        Frozen.
+    per_class : bool
+    class_weights : dict
+        Fixed class weights of the pooled form.
+    precision : {"float64", "float32"}
+        Precision of the products.
+    engine : Threads
+        Used within each worker.
+    anchor : array or None
+    folding : FoldAssignment or None
+    """
 
     features: FeatureMap
     per_class: bool
@@ -42,37 +57,37 @@ class SumOptions:
         anchor: Any,
         folding: FoldAssignment | None = None,
     ) -> SumOptions:
-        """Terms on which products are of the precision of the map, if none is given."""
-        usual = "float64" if isinstance(features, Identity) else features.dtype.name
-        return cls(features, per_class, weights, precision or usual, engine, anchor, folding)
+        """Create options; the default precision is that of the map."""
+        default = "float64" if isinstance(features, Identity) else features.dtype.name
+        return cls(features, per_class, weights, precision or default, engine, anchor, folding)
 
     def fold(self, batch: Batch, groups: Any = None) -> Batch:
-        """A batch by classes and folds, where there are folds."""
+        """Label rows by class and fold, if there are folds."""
         if self.folding is None:
             return batch
         return folded(batch, self.folding.numbers(batch.rows, groups, self.engine))
 
     def signature(self, layout: Layout, kind: str | None = None) -> Signature:
-        """The signature of knowledge of such rows."""
+        """The signature of the resulting knowledge."""
         weights = tuple(sorted(self.class_weights.items(), key=repr))
         return Signature(self.features, layout.width, layout.names, layout.categories, self.per_class, weights, kind)
 
 
 def fixed_weights(class_weight: Mapping[Any, Any]) -> dict[Label, float]:
-    """Class weights as they are fixed when learning."""
+    """Check the class weights of the pooled form."""
     try:
         return {plain_label(label): float(weight) for label, weight in class_weight.items()}
     except (TypeError, ValueError):
-        raise ParameterError(f"class_weight has to give every class a number, not {dict(class_weight)!r}.") from None
+        raise ParameterError(f"class_weight has to map classes to numbers, not {dict(class_weight)!r}.") from None
 
 
 def weighted(batch: Batch, class_weight: Mapping[Label, float]) -> Batch:
-    """A batch in which the weight of its class is part of the weight of each row."""
+    """Multiply the weight of each row by the weight of its class."""
     unknown = [label for label in batch.labels.classes if label not in class_weight]
     bad = [label for label, weight in class_weight.items() if not 0 < weight < np.inf]
     if unknown or bad:
         raise ParameterError(
-            f"class_weight needs a positive weight for every class; look at {(unknown or bad)[0]!r} in "
+            f"class_weight needs a positive weight for every class, but class {(unknown or bad)[0]!r} has none in "
             f"{dict(class_weight)!r}."
         )
     factors = np.array([*(class_weight[label] for label in batch.labels.classes), 0.0])  # the last one for code -1
@@ -81,10 +96,10 @@ def weighted(batch: Batch, class_weight: Mapping[Label, float]) -> Batch:
 
 
 def names_of(found: tuple[str, ...] | None, given: Sequence[str] | None, width: int) -> tuple[str, ...] | None:
-    """The names of columns: those given, if they fit, else those found."""
+    """Return the given names of the columns, if any, after a check; else those found."""
     if given is None:
         return found
     names = tuple(str(name) for name in given)
     if len(names) != width or len(set(names)) < width:
-        raise ParameterError(f"feature_names has to be {width} different names, one a column, not {list(given)!r}.")
+        raise ParameterError(f"feature_names has to be {width} different names, one per column, not {list(given)!r}.")
     return names

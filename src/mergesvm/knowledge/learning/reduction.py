@@ -1,4 +1,4 @@
-"""How the harvests of all workers become one."""
+"""Merging the partial results of all workers."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from mergesvm.knowledge.signature import Signature, different_maps_error
 
 @dataclass(frozen=True)
 class Description:
-    """What the others need to know of a harvest: everything but its sums.
+    """A partial result without its sums.
 
-    The feature map is described by its name and fingerprint: it may be large, and all have the same.
+    The feature map is replaced by its name and fingerprint: it may be large, and all workers have the same.
     """
 
     signature: Signature
@@ -48,7 +48,7 @@ class Description:
 
 @dataclass(frozen=True)
 class Plan:
-    """What all workers have agreed on: the terms, the anchor, and the classes with their counts."""
+    """What all workers agreed on: the signature, the anchor, and the classes with their counts."""
 
     pieces: tuple[Description | None, ...]
     signature: Signature
@@ -60,22 +60,21 @@ class Plan:
 
     @property
     def n_grams(self) -> int:
-        """How many Gram matrices there are."""
+        """Number of Gram matrices."""
         return len(self.labels) if self.signature.per_class else min(1, len(self.labels))
 
 
 class Reducer(Addition[PartialResult]):
-    """The sum of harvests.
+    """The sum of partial results.
 
-    Across workers it is step 2 and step 4 of the parallel algorithm of Zhang and Zhu (2009): first the counts of all
-    classes go to everyone, then the sums are added up along a cascade. The first block holds the sums of the classes
-    and the peaks of their squares, each further one the triangle of a Gram matrix.
+    Across workers these are steps 2 and 4 of the parallel algorithm of Zhang and Zhu (2009): first the counts of all
+    classes are sent to all workers, then the sums are added along a cascade. The first block holds the sums of the
+    classes and the peaks of their squares, each further block the triangle of a Gram matrix.
 
     Parameters
     ----------
     features : FeatureMap
-        That of all knowledge to be gathered. It may be large, and stays where sums are added up: a copy that travels
-        to add or to pack goes without it.
+        The map of all partial results. It may be large, so pickled copies do not contain it.
     """
 
     def __init__(self, features: Any) -> None:
@@ -85,18 +84,18 @@ class Reducer(Addition[PartialResult]):
         return type(self), (None,)
 
     def __call__(self, results: Sequence[PartialResult]) -> PartialResult:
-        """Harvests joined in this process."""
-        halved = all(harvest.halved for harvest in results if harvest.knowledge is not None)
-        found = results if halved else [harvest.whole() for harvest in results]
-        pieces = [harvest.knowledge for harvest in found if harvest.knowledge is not None]
-        counts = reduce(lambda one, other: one + other, (Counter(harvest.counts) for harvest in results))
-        for harvest in results:  # a counter forgets files of which no row was used
-            counts.update(dict.fromkeys(harvest.counts, 0))
+        """Merge partial results in this process."""
+        upper_only = all(partial.upper_only for partial in results if partial.knowledge is not None)
+        found = results if upper_only else [partial.symmetric() for partial in results]
+        pieces = [partial.knowledge for partial in found if partial.knowledge is not None]
+        counts = reduce(lambda one, other: one + other, (Counter(partial.counts) for partial in results))
+        for partial in results:  # adding counters drops files with no rows
+            counts.update(dict.fromkeys(partial.counts, 0))
         return PartialResult(
             merge(pieces) if pieces else None,
             dict(counts),
-            sum(harvest.dropped for harvest in results),
-            halved,
+            sum(partial.dropped for partial in results),
+            upper_only,
         )
 
     def describe(self, result: PartialResult) -> tuple[Description | None, dict[str, int], int]:
@@ -124,7 +123,7 @@ class Reducer(Addition[PartialResult]):
         joined = self([PartialResult(None, counts, dropped) for _, counts, dropped in descriptions])
         pieces = tuple(piece for piece, _, _ in descriptions)
         if not found:
-            raise joined.nothing()
+            raise joined.empty()
         for piece in found[1:]:
             if piece.fingerprint != found[0].fingerprint:
                 raise different_maps_error(piece.saying, found[0].saying)
@@ -133,16 +132,8 @@ class Reducer(Addition[PartialResult]):
         labels = tuple(sorted({label for piece in found for label in piece.labels}))
         return Plan(pieces, signature, most.width, most.anchor, labels, joined.counts, joined.dropped)
 
-    def alike(self, descriptions: Sequence[tuple[Description | None, dict[str, int], int]]) -> bool:
-        """Whether all have the same classes about the same anchor."""
-        first, *others = (piece for piece, _, _ in descriptions)
-        return first is not None and all(
-            piece is not None and piece.labels == first.labels and np.array_equal(piece.anchor, first.anchor)
-            for piece in others
-        )
-
     def blocks(self, plan: Plan) -> list[Block]:
-        """Sums and peaks first, and then one triangle a matrix, held by the workers that have seen the class."""
+        """Sums and peaks first, then one triangle per matrix, held by the workers that have seen the class."""
         known = tuple(piece is not None and piece.labels != () for piece in plan.pieces)
         if not plan.labels:
             return []
@@ -152,7 +143,7 @@ class Reducer(Addition[PartialResult]):
         return [first, *(Block(triangle_size(plan.width), have) for have in triangles)]
 
     def pack(self, result: PartialResult, plan: Plan, index: int, out: NDArray[np.float64]) -> None:
-        """The numbers of a harvest, about the anchor that was agreed on."""
+        """Write numbers of a partial result, about the agreed anchor."""
         known = result.knowledge
         assert known is not None
         if index == 0:
@@ -165,13 +156,13 @@ class Reducer(Addition[PartialResult]):
             pack_triangle(reanchor(one, plan.anchor).grams[0], out)
 
     def total(self, plan: Plan, own: PartialResult | None = None) -> PartialResultTotal:
-        """Room for the sums of all; or one's own, to which those of the others are added where they lie."""
+        """Start at zero, or at ``own``, to whose matrices the others are added in place."""
         total = PartialResultTotal(plan, self.features)
         known = None if own is None else own.knowledge
         if own is None or known is None or not known.labels:
             return total
         places = [plan.labels.index(label) for label in known.labels] if known.per_class else [0]
-        as_it_is = own.halved and np.array_equal(known.anchor, plan.anchor)
+        as_it_is = own.upper_only and np.array_equal(known.anchor, plan.anchor)
         blocks = self.blocks(plan)
         for index in (0, *(() if as_it_is else (place + 1 for place in places))):
             numbers = np.empty(blocks[index].size)
@@ -183,13 +174,13 @@ class Reducer(Addition[PartialResult]):
 
 
 class PartialResultTotal(Total[PartialResult]):
-    """Sums of all workers, as they come.
+    """Adds up the sums of all workers as they arrive.
 
     Parameters
     ----------
     plan : Plan
     features : FeatureMap
-        Which the plan has not.
+        The map, which the plan does not contain.
     """
 
     def __init__(self, plan: Plan, features: Any) -> None:
@@ -199,13 +190,13 @@ class PartialResultTotal(Total[PartialResult]):
         self._unfinished = set(range(plan.n_grams))
 
     def take_over(self, places: Sequence[int], grams: Sequence[NDArray[np.float64]]) -> None:
-        """Begin with matrices that nobody else has, right in their upper triangles."""
+        """Start with these matrices, which have no other owner and valid upper triangles."""
         for place, gram in zip(places, grams, strict=True):
             gram.flags.writeable = True
             self._grams[place] = gram
 
     def add(self, index: int, first: int, numbers: NDArray[np.float64], *, last: bool) -> None:
-        """Add some of the sums and peaks, or of the triangle of a matrix, which is made whole while it is at hand."""
+        """Add to the sums and peaks, or to the triangle of a matrix, which is filled after its last numbers."""
         if index == 0:
             self._first[first : first + len(numbers)] += numbers
             return
@@ -223,7 +214,7 @@ class PartialResultTotal(Total[PartialResult]):
             self._unfinished.remove(place)
 
     def finish(self) -> PartialResult:
-        """The harvest of all."""
+        """Return the merged result."""
         plan = self._plan
         found = [piece for piece in plan.pieces if piece is not None]
         signature = replace(plan.signature, features=self._features)
@@ -245,6 +236,6 @@ class PartialResultTotal(Total[PartialResult]):
 
 
 def sums_and_peaks(plan: Plan, block: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The parts of the first block."""
+    """Split the first block into sums and peaks."""
     at = len(plan.labels) * plan.width
     return block[:at].reshape(-1, plan.width), block[at:].reshape(-1, plan.width)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.engines.base import Units
+from mergesvm.engines.base import Actors
 from mergesvm.errors import DataError
 from mergesvm.methods.kernel.stats import TINY, RowSummary
 from mergesvm.models.kernel_function import Kernel
@@ -43,7 +43,7 @@ class KernelNumerics:
     origin: NDArray[np.float64] | None
 
     @classmethod
-    def of(cls, units: Units[Any], kernel: Kernel, precision: str | None, n_rows: int) -> KernelNumerics:
+    def of(cls, units: Actors[Any], kernel: Kernel, precision: str | None, n_rows: int) -> KernelNumerics:
         """Choose the numerics from summaries of the units; rows stay local."""
         summaries: list[RowSummary] = units.call("summarize", isinstance(kernel.gamma, str))
         with np.errstate(over="ignore", invalid="ignore"):  # values that are too large are reported by their norm

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
-from mergesvm.engines.base import Engine, Units
+from mergesvm.engines.base import Actors, Engine
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import SolverWarning
 from mergesvm.methods.kernel.coordinator.base import Coordinator
@@ -44,7 +44,7 @@ class KernelTrainer:
         By which the coordinator solves subproblems.
     """
 
-    def __init__(self, units: Units[Any], engine: Engine, options: KernelOptions, threads: Threads) -> None:
+    def __init__(self, units: Actors[Any], engine: Engine, options: KernelOptions, threads: Threads) -> None:
         self.units, self.engine, self.options, self._threads = units, engine, options, threads
         self.registry = RowRegistry()
         self._statuses: dict[Pair, ProblemStatus] = {}
@@ -54,28 +54,28 @@ class KernelTrainer:
     def train(self, progress: Progress | None = None) -> TrainingResult:
         """Train to the optimum of the current rows, from the dual variables of the last training."""
         # Units in threads use all cores; threads of BLAS, which keep spinning after a call, would slow them down.
-        crowded = self.engine.embedded and min(self.engine.workers, len(self.units)) > 1
+        crowded = isinstance(self.engine, Threads) and min(self.engine.workers, len(self.units)) > 1
         with Threads.single_threaded_blas() if crowded else nullcontext():
             return self._train(progress)
 
     def forget(self, indices: NDArray[np.int64]) -> None:
         """Remove rows from all units; :meth:`train` then continues with the remaining ones."""
         setup, registry = self._setup(self._class_counts()), self.registry
-        support, request = self.engine.once(
+        support, request = self.engine.ranks.on_root(
             lambda: (self._warm_start.support(setup.pairs), self._warm_start.removal(setup, indices))
         )
         self.units.call("start", setup, support)
         self.units.call("apply", request)
         self.units.call("finish")
         self.units.call("remove", indices)
-        self.engine.once(lambda: registry.remove(indices))
+        self.engine.ranks.on_root(lambda: registry.remove(indices))
 
     def _train(self, progress: Progress | None) -> TrainingResult:
         class_counts = self._class_counts()
         setup = self._setup(class_counts)
-        support = self.engine.once(lambda: self._warm_start.support(setup.pairs))
+        support = self.engine.ranks.on_root(lambda: self._warm_start.support(setup.pairs))
         self.units.call("start", setup, support)
-        request = self.engine.once(lambda: self._warm_start.rescaling(setup))
+        request = self.engine.ranks.on_root(lambda: self._warm_start.rescaling(setup))
         if len(request.moved):
             self.units.call("apply", request)
         statuses = [replace(self._statuses.get(pair, ProblemStatus()), stopped="") for pair in setup.pairs]
@@ -104,7 +104,7 @@ class KernelTrainer:
             self.numerics,
             class_counts,
             len(self.units),
-            in_process=self.engine.embedded,
+            in_process=isinstance(self.engine, Threads),
             n_threads=self._threads.workers,
         )
 
@@ -126,7 +126,7 @@ class KernelTrainer:
             return arguments
 
         # Under MPI only the root knows the state of the problems.
-        arguments = self.engine.once(coordinator.first)
+        arguments = self.engine.ranks.on_root(coordinator.first)
         while True:
             arguments = self.units.consult(decide, coordinator.unit_method, *arguments)
             if not len(arguments[0].active):
@@ -163,9 +163,9 @@ class KernelTrainer:
                 coordinator.history,
             )
 
-        reasons = self.engine.once(lambda: [status.stopped for status in coordinator.statuses])
+        reasons = self.engine.ranks.on_root(lambda: [status.stopped for status in coordinator.statuses])
         _warn_unless_converged(reasons, violation, self.options, setup.dtype)
-        return self.engine.once(result)
+        return self.engine.ranks.on_root(result)
 
 
 def _score_moments(replies: list[FinalReply], intercepts: NDArray[np.float64]) -> SideMoments:

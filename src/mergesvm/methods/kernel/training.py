@@ -110,9 +110,9 @@ class KernelTraining:
         engine, count = self.trainer.engine, len(self.trainer.units)
         joined = self.signature.joined(common_signature(batch, engine))
         parts: list[Batch | None]
-        if engine.collective:
+        if engine.ranks.spmd:
             sizes = own_values(batch.rows.n_rows, engine)
-            parts = [batch if rank == engine.rank else None for rank in range(count)]
+            parts = [batch if rank == engine.ranks.rank else None for rank in range(count)]
         else:
             slices = list(batch.slices(count))
             parts = [*slices, *[None] * (count - len(slices))]
@@ -129,8 +129,8 @@ class KernelTraining:
         engine, units = self.trainer.engine, self.trainer.units
         self.signature.joined(common_signature(batch, engine), "subtract", "from")
         found: list[list[list[int] | None]]
-        if engine.collective:
-            wanted = [batch if rank == engine.rank else None for rank in range(len(units))]
+        if engine.ranks.spmd:
+            wanted = [batch if rank == engine.ranks.rank else None for rank in range(len(units))]
             found = units.call("find", each=wanted)
             indices = np.concatenate([_matched([rows], f"Rank {rank}, row") for rank, rows in enumerate(found)])
         else:

@@ -10,7 +10,8 @@ from typing import Any
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import label_kind
 from mergesvm.data.rows.convert import copy_of_rows
-from mergesvm.engines.base import Engine, Units
+from mergesvm.engines.base import Actors, Engine
+from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, ParameterError
 from mergesvm.features.maps.identity import Identity
 from mergesvm.knowledge.signature import Signature
@@ -38,7 +39,7 @@ class Collection:
 
 def make_units(
     rows: Batch | Collection, method: str, n_units: int | None, engine: Engine
-) -> tuple[Units[Any], Signature]:
+) -> tuple[Actors[Any], Signature]:
     """Create the units of a training, and the signature of their rows.
 
     Rows in memory are divided evenly; under MPI each rank is a unit with its own rows. Each partition of a collection
@@ -47,24 +48,24 @@ def make_units(
     kind = GradientUnit if method == "gradient" else Unit
     if isinstance(rows, Collection):
         return _units_of_partitions(rows, kind, n_units, engine)
-    if engine.collective:
+    if engine.ranks.spmd:
         if n_units not in (None, engine.workers):
             raise ParameterError(
                 f"units={n_units}, but under MPI each of the {engine.workers} ranks is one unit. Leave units out, or "
                 f"start {n_units} ranks."
             )
         signature = common_signature(rows, engine)
-        return engine.units(partial(_own_unit, kind, rows), range(engine.workers)), signature
-    count = n_units or (1 if engine.embedded else engine.workers)
+        return engine.actors(partial(_own_unit, kind, rows), range(engine.workers)), signature
+    count = n_units or (1 if isinstance(engine, Threads) else engine.workers)
     parts = list(rows.slices(count))
     parts += [Batch(copy_of_rows(rows.rows, 0, 0), rows.labels.part(0, 0), None)] * (count - len(parts))
-    return engine.units(kind, parts), _signature(rows)
+    return engine.actors(kind, parts), _signature(rows)
 
 
 def common_signature(batch: Batch, engine: Engine) -> Signature:
     """The signature of the rows of this process; under MPI of those of all ranks."""
     signature = _signature(batch)
-    return _joined(own_values(signature, engine)) if engine.collective else signature
+    return _joined(own_values(signature, engine)) if engine.ranks.spmd else signature
 
 
 def own_values(value: Any, engine: Engine) -> list[Any]:
@@ -82,14 +83,16 @@ def _own_value(value: Any, _: int) -> Any:
 
 def _units_of_partitions(
     rows: Collection, kind: type[Unit], n_units: int | None, engine: Engine
-) -> tuple[Units[Any], Signature]:
-    parts = engine.partitions(rows.content)
+) -> tuple[Actors[Any], Signature]:
+    partitioned = engine.partitioned(rows.content)
+    assert partitioned is not None
+    parts = partitioned.partitions()
     if n_units not in (None, len(parts)):
         raise ParameterError(
             f"units={n_units}, but each of the {len(parts)} partitions of X is one unit. Leave units out, or "
             f"repartition X."
         )
-    units = engine.units(partial(_unit_of_partition, kind, rows.width, rows.names), parts)
+    units = engine.actors(partial(_unit_of_partition, kind, rows.width, rows.names), parts)
     try:
         labels: list[list[Any]] = units.call("labels")
         kinds = [label_kind(part[0]) if part else None for part in labels]

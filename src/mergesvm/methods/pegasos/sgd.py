@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.rows.base import spans
 from mergesvm.engines.base import Engine
+from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError
 from mergesvm.methods.row_pool import RowPool
 from mergesvm.models.schedule import MOST_STEPS, Schedule
@@ -155,7 +156,7 @@ def take_steps(
     >>> take_steps(pool, [problem], [start], schedule, Threads(1))[0].plane.round(1)
     array([1., 0.])
     """
-    if engine.embedded:
+    if isinstance(engine, Threads):
         ended = _walk_here(pool, problems, walks, schedule, engine)
     else:
         tasks = list(zip(problems, walks, strict=True))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label
 from mergesvm.engines.base import Engine
-from mergesvm.engines.registry import placed
+from mergesvm.engines.resolve import resolve_engine
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, ParameterError, SignatureError, SolverWarning
 from mergesvm.features.base import FeatureMap
@@ -103,7 +103,7 @@ def train_pegasos(
     >>> learned.model.predict([[0.5], [5.5]]), learned.steps
     (array(['low', 'high'], dtype='<U4'), 1000)
     """
-    terms, (threads, spread) = terms.check(), placed(engine, n_jobs)
+    terms, (threads, spread) = terms.check(), resolve_engine(engine, n_jobs)
     labels = batch.labels
     signature = Signature(features, batch.rows.width, batch.rows.names, labels=labels.kind)
     rows = dict(zip(labels.classes, labels.rows.tolist(), strict=True))
@@ -116,7 +116,7 @@ def train_pegasos(
         given_weights(terms.class_weight, classes)  # an error if they are not weights of these classes
 
     if spread is not None:
-        seed = spread.once(lambda: seed)
+        seed = spread.ranks.on_root(lambda: seed)
     pool = RowPool.of(batch, features, threads)
     real = np.dtype(terms.precision) if terms.precision else pool.real
     keys = _keys(classes, terms.multiclass)
@@ -150,17 +150,17 @@ def check_same_rows(batch: Batch, engine: Engine) -> None:
         for array in (block,) if isinstance(block, np.ndarray) else (block.data, block.indices, block.indptr):
             digest = zlib.crc32(np.ascontiguousarray(array).data, digest)
     mine = batch.rows.n_rows, batch.labels.classes, batch.rows.width, digest
-    first = engine.once(lambda: mine)
+    first = engine.ranks.on_root(lambda: mine)
 
     def compare() -> None:
         if mine != first:
             raise DataError(
-                f"Pegasos needs the same rows at all ranks: rank {engine.rank} has {mine[0]:,} rows of classes "
+                f"Pegasos needs the same rows at all ranks: rank {engine.ranks.rank} has {mine[0]:,} rows of classes "
                 f"{list(mine[1])!r}, and the first {first[0]:,} rows of {list(first[1])!r}, or others. Rows of "
                 f"which each rank holds its own are for MergeSVC."
             )
 
-    engine.together(compare)
+    engine.ranks.on_all(compare)
 
 
 def _keys(classes: tuple[Label, ...], multiclass: str) -> list[Key]:

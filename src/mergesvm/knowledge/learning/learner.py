@@ -1,0 +1,213 @@
+"""Learning from rows of every kind, with one set of options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from numpy.typing import NDArray
+
+from mergesvm.data.batch import Batch
+from mergesvm.data.cluster_table import TableColumns, memory_batches
+from mergesvm.data.labels import Label
+from mergesvm.data.layout import Layout
+from mergesvm.data.scan import Scan
+from mergesvm.engines.base import Engine, PartitionedRows
+from mergesvm.engines.registry import collection_spec
+from mergesvm.engines.resolve import resolve_engine
+from mergesvm.engines.threads import Threads
+from mergesvm.errors import DataError, FormError, ParameterError
+from mergesvm.features.base import FeatureMap
+from mergesvm.knowledge.fold_assignment import FoldAssignment, folded
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.learning.distributed import (
+    learn_batch_distributed,
+    learn_collection,
+    learn_partitions,
+    learn_scan_distributed,
+    learn_tables_distributed,
+)
+from mergesvm.knowledge.learning.freezing import frozen_map
+from mergesvm.knowledge.learning.local import Progress, learn_batch, learn_scan
+from mergesvm.knowledge.learning.options import SumOptions, fixed_weights, names_of
+from mergesvm.knowledge.provenance import Origin, now
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Learner:
+    """The checked options of :func:`mergesvm.learn`, for rows of any kind.
+
+    Attributes
+    ----------
+    features : FeatureMap, str or None
+    per_class : bool
+    class_weights : dict
+    anchor : array or None
+    precision : str or None
+    folding : FoldAssignment or None
+    fold_numbers : array or None
+        The fold of each row, if given.
+    groups : sequence, str or None
+    threads : Threads
+        Used within each process.
+    engine : Engine or None
+        None for this process.
+    progress : callable or None
+    """
+
+    features: FeatureMap | str | None
+    per_class: bool
+    class_weights: dict[Label, float]
+    anchor: Any
+    precision: str | None
+    folding: FoldAssignment | None
+    fold_numbers: NDArray[Any] | None
+    groups: Any
+    threads: Threads
+    engine: Engine | None
+    progress: Progress | None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        features: FeatureMap | str | None,
+        per_class: bool,
+        class_weight: Mapping[Label, float] | None,
+        anchor: Any,
+        precision: str | None,
+        folds: Any,
+        groups: Any,
+        engine: Engine | None,
+        n_jobs: int | None,
+        progress: Progress | None,
+    ) -> Learner:
+        """Check the options."""
+        if precision not in (None, "float64", "float32"):
+            raise ParameterError(f"precision has to be 'float64', 'float32' or None, not {precision!r}.")
+        if class_weight is not None and not isinstance(class_weight, Mapping):
+            raise ParameterError(f"class_weight has to be a mapping of class to weight here, not {class_weight!r}.")
+        if class_weight and per_class:
+            raise FormError(
+                "class_weight is chosen when solving, unless per_class=False. Leave it out, or learn the pooled form."
+            )
+        if groups is not None and folds is None:
+            raise ParameterError("groups needs a number of folds, such as folds=5.")
+        if folds is not None and not per_class:
+            raise FormError("Folds need the sums of every class, which the pooled form lacks. Use per_class=True.")
+        threads, remote = resolve_engine(engine, n_jobs)
+        weights = fixed_weights(class_weight or {})
+        folding = numbers = None
+        if folds is not None:
+            folding, numbers = _on_all(remote, lambda: FoldAssignment.of(folds, groups))
+        return cls(features, per_class, weights, anchor, precision, folding, numbers, groups, threads, remote, progress)
+
+    def learn_scan(self, scan: Scan) -> Knowledge:
+        """Learn from files."""
+        self._check_columns_of_groups()
+        options = self._options(scan)
+        if self.engine is None:
+            partial = learn_scan(scan, options, self.progress)
+        else:
+            partial = learn_scan_distributed(scan, options, self.engine, self.progress)
+        when = now()
+        origins = tuple(Origin(source, rows, when) for source, rows in partial.counts.items())
+        return replace(partial.required(), provenance=origins)
+
+    def learn_table(self, table: Any, label: str, **options: Any) -> Knowledge:
+        """Learn from the columns of a table, in memory or on a cluster."""
+        self._check_columns_of_groups()
+        if isinstance(self.groups, str):
+            options["keep"] = list(dict.fromkeys([*options.get("keep", ()), self.groups]))
+        if collection_spec(table) is not None:
+            rows = self._partitioned(table, table)
+            columns = TableColumns.of(rows.schema(), label, **options)
+            return learn_partitions(rows, columns, self._options(None), self._remote)
+
+        def open_table() -> tuple[TableColumns, Sequence[Any]]:
+            batches = memory_batches(table, label)
+            return TableColumns.of(batches[0].schema, label, batches=batches, **options), batches
+
+        columns, batches = _on_all(self.engine, open_table)
+        scan = columns.scan(batches, "the table")
+        sums = self._options(scan)
+        if self.engine is not None:
+            return learn_tables_distributed(batches, columns, sums, self.engine)
+        return learn_scan(scan, sums, self.progress).required()
+
+    def learn_collection(self, X: Any, y: Any, sample_weight: Any, names: Sequence[str] | None) -> Knowledge:
+        """Learn from arrays or tables whose partitions lie at the workers, with labels and weights side by side."""
+        if self.fold_numbers is not None:
+            raise ParameterError("For rows on a cluster, folds is a number: rows are assigned to folds by a hash.")
+        if isinstance(self.groups, str):
+            raise ParameterError(
+                f"groups={self.groups!r} names a column, and only tables have columns: pass a collection of groups, "
+                f"or learn from a table, mergesvm.learn(table, label=..., groups=..., engine=engine)."
+            )
+        self._partitioned(X, X)
+        if y is None:
+            raise DataError("Labels are missing: pass y, or the name of the label column as label=.")
+        beside = {"sample_weight": sample_weight, "groups": self.groups}
+        given = [name for name, value in beside.items() if value is not None]
+        rows = self._partitioned(X, (X, y, *(beside[name] for name in given)))
+        return learn_collection(rows, given, names, self._options(None), self._remote)
+
+    def learn_arrays(self, X: Any, y: Any, sample_weight: Any, names: Sequence[str] | None) -> Knowledge:
+        """Learn from rows in memory."""
+
+        def open_batch() -> tuple[Batch, Layout]:
+            batch = Batch.of(X, y, sample_weight, empty=self.engine is not None and self.engine.ranks.spmd)
+            layout = Layout(batch.rows.width, names_of(batch.rows.names, names, batch.rows.width))
+            batch.rows.names = layout.names
+            if self.folding is not None:
+                numbers = self.fold_numbers
+                if numbers is None:
+                    numbers = self.folding.numbers(batch.rows, self.groups, self.threads)
+                batch = folded(batch, numbers)
+            return batch, layout
+
+        batch, layout = _on_all(self.engine, open_batch)
+        options = self._options(batch.rows, y)
+        if self.engine is None:
+            return learn_batch(batch, layout, options)
+        return learn_batch_distributed(batch, layout, options, self.engine)
+
+    def _options(self, rows: Any, labels: Any = None) -> SumOptions:
+        features = frozen_map(self.features, rows, labels, self.engine)
+        return SumOptions.of(
+            features, self.per_class, self.class_weights, self.precision, self.threads, self.anchor, self.folding
+        )
+
+    def _check_columns_of_groups(self) -> None:
+        if self.fold_numbers is not None:
+            raise ParameterError(
+                "For files and tables, folds is a number: rows are assigned to folds by a hash, or by a column of "
+                "groups."
+            )
+        if self.folding is not None and self.folding.by == "groups" and self.folding.column is None:
+            raise ParameterError("For files and tables, groups is the name of a column.")
+
+    @property
+    def _remote(self) -> Engine:
+        assert self.engine is not None
+        return self.engine
+
+    def _partitioned(self, X: Any, rows: Any) -> PartitionedRows:
+        """The partitions of rows, which have to lie at the workers of the engine."""
+        found = None if self.engine is None else self.engine.partitioned(rows)
+        if found is None:
+            kind, spec = type(X), collection_spec(X)
+            assert spec is not None
+            raise ParameterError(
+                f"{self.engine or 'This process'} cannot read rows of type {kind.__module__}.{kind.__qualname__}. "
+                f"Pass the engine that holds them: engine=mergesvm.engines.{spec.class_name}(...)."
+            )
+        return found
+
+
+def _on_all(engine: Engine | None, function: Callable[[], Result]) -> Result:
+    """Call a function; under MPI, an error on one rank is raised on all, so that none is left waiting."""
+    return function() if engine is None else engine.ranks.on_all(function)
