@@ -157,7 +157,7 @@ def check_blocks_are_summed_wherever_they_are_held(engine):
         expected = Blocks(sizes)(tasks)
         for each in (engine, *engine.rooted_everywhere):
             found = each.merge(lambda task: task, tasks, Blocks(sizes))
-            if not each.receives:
+            if not each.ranks.receives:
                 assert found is None
                 continue
             for index, size in enumerate(sizes):
@@ -234,7 +234,7 @@ def check_only_the_rank_that_decides_hears_the_answers(engine):
     if engine.workers == 1:
         return
     for each in (engine, engine.rooted_everywhere[-1]):
-        top = each.once(lambda: engine.ranks.rank)
+        top = each.ranks.on_root(lambda: engine.ranks.rank)
         with each.actors(Unit, range(engine.workers)) as units:
             before = each.traffic
             found = units.consult(lambda answers: answers[0][:100], "answer", 1000)
@@ -278,8 +278,8 @@ def check_once_is_at_the_rank_that_speaks(engine):
     assert engine.ranks.on_root(lambda: calls.append(1) or engine.ranks.rank) == 0
     assert len(calls) == engine.ranks.is_root == (engine.ranks.rank == 0)
     last = engine.rooted_everywhere[-1]
-    assert last.once(lambda: engine.ranks.rank) == engine.workers - 1
-    assert last.is_root == last.receives == (engine.ranks.rank == engine.workers - 1)
+    assert last.ranks.on_root(lambda: engine.ranks.rank) == engine.workers - 1
+    assert last.ranks.is_root == last.ranks.receives == (engine.ranks.rank == engine.workers - 1)
 
 
 def check_what_fails_at_one_rank_fails_at_all(engine):

@@ -128,8 +128,8 @@ def check_the_root_alone_receives_folds(engine):
         for folds, own in ((4, 4), (numbers, numbers[mine])):
             found = ms.learn(X[mine], y[mine], weights[mine], folds=own, engine=rooted)
             expected = ms.learn(X, y, weights, folds=folds)
-            assert found.rows.sum() == (expected.rows.sum() if rooted.receives else 0)
-            if rooted.receives:
+            assert found.rows.sum() == (expected.rows.sum() if rooted.ranks.receives else 0)
+            if rooted.ranks.receives:
                 assert_same_folds(found, expected)
 
 
@@ -137,7 +137,7 @@ def check_the_root_alone_receives(engine):
     X, y, weights, mine = private(engine)
     with MPI(root=engine.workers - 1) as rooted:
         found = ms.learn(X[mine], y[mine], weights[mine], engine=rooted)
-    if rooted.receives:
+    if rooted.ranks.receives:
         assert_same_knowledge(found, ms.learn(X, y, weights))
     else:
         assert found.labels == ()
@@ -156,7 +156,7 @@ def check_any_root_adds_to_what_it_has(engine):
         for per_class in (True, False):
             with MPI(root=root) as rooted:
                 found = ms.learn(X[mine], y[mine], per_class=per_class, engine=rooted)
-            if rooted.receives:
+            if rooted.ranks.receives:
                 assert_same_knowledge(found, ms.learn(X[everyone], y[everyone], per_class=per_class))
                 assert all((gram == gram.T).all() for gram in found.grams)
 

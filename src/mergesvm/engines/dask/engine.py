@@ -32,8 +32,8 @@ QUIET = {
     "distributed.admin.system-monitor.interval": "2s",
     "distributed.worker.memory.monitor-interval": "500ms",
 }
-"""Less frequent self-monitoring for clusters that are started here: Dask's defaults, meant for the dashboard, cost about
-5 % of the CPU time. Memory is still checked twice per second."""
+"""Less frequent self-monitoring for clusters that are started here: Dask's defaults, meant for the dashboard, cost
+about 5 % of the CPU time. Memory is still checked twice per second."""
 
 
 class Dask(Engine):

@@ -74,7 +74,7 @@ class Run:
 
     @property
     def shared(self) -> Any:
-        """A future of the shared function and arguments, which are sent to the cluster once and copied to all workers."""
+        """A future of the shared function and arguments, sent to the cluster once and copied to all workers."""
         if self._shared is None:
             with large_graphs(), watched():
                 key = f"given-{self.token}"

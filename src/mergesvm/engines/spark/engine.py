@@ -1,38 +1,40 @@
-"""The engine of Spark: work goes to where the partitions of a data frame lie, and only results travel."""
+"""The engine of Spark."""
 
 from __future__ import annotations
 
 import atexit
-from numbers import Integral
 from typing import Any, TypeVar
 
 from mergesvm.engines.base import Engine, PartitionedRows
 from mergesvm.engines.reduce import Join
+from mergesvm.engines.spark.connect import ConnectJob
 from mergesvm.engines.spark.job import Job
-from mergesvm.engines.spark.session import as_session
+from mergesvm.engines.spark.session import as_session, is_connect
 from mergesvm.engines.spark.tables import Partitions, SparkTable, is_table
+from mergesvm.engines.threads import worker_count
 from mergesvm.engines.work import Work
 from mergesvm.errors import EngineError, ParameterError
 
 Result = TypeVar("Result")
 
-MOST_PARTITIONS = 8
-"""Of a table with more partitions than this for each worker, several are read as one: then fewer results travel."""
+MAX_PARTITIONS_PER_WORKER = 8
+"""Partitions of a table beyond this number are combined, so that fewer results are sent."""
 
 
 class Spark(Engine):
-    """The engine of Spark. Data frames and files are learned where the workers are; only results travel.
+    """A Spark session, classic or Spark Connect. Workers read DataFrames and files; only results are sent.
 
-    A task that is lost in the middle, be it with its worker, is done again. Spark 4 needs Java 17 or newer.
+    DataFrames of any source are read by ``mapInArrow``. Parquet files that workers can open themselves are read several
+    times faster from ``mergesvm.scan(...)``. Lost tasks are run again. Spark 4 needs Java 17 or newer.
 
     Parameters
     ----------
     session : SparkSession, str or None
-        A classic session, which goes on afterwards, or the address of a master, such as ``"spark://host:7077"``. None
-        starts a session on this machine, unless one runs in this process already. What is started here ends with
-        :meth:`close`, or a ``with`` block, or the program.
+        A running session, which is not stopped, or the address of a master such as ``"spark://host:7077"``, or of a
+        Spark Connect server such as ``"sc://host:15002"``. None uses the session of this process, or starts one on this
+        machine, which ends with :meth:`close`, a ``with`` block, or the program.
     workers : int, optional
-        How many tasks run at one time: by default, one a core.
+        Number of tasks to run at the same time (default: one per core).
 
     Attributes
     ----------
@@ -40,36 +42,50 @@ class Spark(Engine):
 
     Examples
     --------
-    >>> from mergesvm.engines.spark.engine import Spark
-    >>> with Spark(workers=2) as engine:  # doctest: +SKIP
+    >>> import mergesvm as ms
+    >>> with ms.engines.Spark(workers=2) as engine:  # doctest: +SKIP
     ...     table = engine.session.read.parquet("days/")
-    ...     knowledge = engine.learn(table, label="sold", features=["size", "price"])
+    ...     knowledge = ms.learn(table, label="sold", columns=["size", "price"], engine=engine)
     """
 
     def __init__(self, session: Any = None, *, workers: int | None = None) -> None:
         super().__init__()
-        if workers is not None and workers != -1 and (not isinstance(workers, Integral) or workers < 1):
-            raise ParameterError(f"The number of workers must be positive, None or -1 (one a core), not {workers!r}.")
-        self.session, self._owned = as_session(session, None if workers in (None, -1) else int(workers or 0))
-        self._master = self.session.sparkContext.master
+        self.session, self._owned = as_session(session, None if workers in (None, -1) else worker_count(workers))
+        self._connect = is_connect(self.session)
+        self._workers: int | None = None
+        self._address = session if isinstance(session, str) else self.session.conf.get("spark.master", "sc://")
         if self._owned:
             atexit.register(self.close)
 
     @property
     def workers(self) -> int:
-        """How many tasks run at one time."""
-        return int(self._context.defaultParallelism)
+        """Number of tasks that run at the same time."""
+        if not self._connect:
+            return int(self._running.sparkContext.defaultParallelism)
+        if self._workers is None:
+            from pyspark.sql.functions import spark_partition_id
+
+            self._workers = int(self._running.range(1 << 16).select(spark_partition_id()).distinct().count())
+        return self._workers
 
     @property
-    def _context(self) -> Any:
-        if self.session is None or self.session.sparkContext._jsc is None:
-            raise EngineError(f"The session of {self!r} has been stopped.")
-        return self.session.sparkContext
+    def _running(self) -> Any:
+        """The session, unless it has been stopped."""
+        if self.session is not None:
+            stopped = self.session.is_stopped if self._connect else self.session.sparkContext._jsc is None
+            if not stopped:
+                return self.session
+        raise EngineError(f"The session of {self!r} has been stopped.")
+
+    def _job(self, work: Work[Result], join: Join[Result] | None) -> Job | ConnectJob:
+        if self._connect:
+            return ConnectJob(self._running, work.function, work.given, join, work.names)
+        return Job(self._running.sparkContext, work.function, work.given, join, work.names)
 
     def _map(self, work: Work[Result]) -> list[Result]:
         if not len(work.tasks):
             return []
-        with Job(self._context, work.function, work.given, None, work.names) as job:
+        with self._job(work, None) as job:
             results = job.collect(lambda: job.on_tasks(work.tasks), work.done)
             self.traffic += job.traffic()
         return [results[index] for index in range(len(work.tasks))]
@@ -78,30 +94,38 @@ class Spark(Engine):
         tasks = work.tasks
         if not isinstance(tasks, Partitions) and not len(tasks):
             return None
-        most = MOST_PARTITIONS * self.workers
-        with Job(self._context, work.function, work.given, join, work.names) as job:
+        most = MAX_PARTITIONS_PER_WORKER * self.workers
+        with self._job(work, join) as job:
 
             def build() -> Any:
-                return job.joined(job.on_table(tasks, most) if isinstance(tasks, Partitions) else job.on_tasks(tasks))
+                leaves = job.on_table(tasks, most) if isinstance(tasks, Partitions) else job.on_tasks(tasks)
+                return job.joined(leaves, most)
 
             results = job.collect(build, work.done)
             self.traffic += job.traffic()
         return next(iter(results.values()), None)
 
     def partitioned(self, rows: Any) -> PartitionedRows | None:
-        """Return a data frame of this session as partitions; None for anything else."""
+        """Return a DataFrame of this session as partitions; None for anything else."""
         if isinstance(rows, tuple) and any(is_table(each) for each in rows):
             raise ParameterError(
                 "A Spark DataFrame is learned by its columns: mergesvm.learn(df, label=..., engine=engine)."
             )
-        return SparkTable(rows) if is_table(rows) and rows.sparkSession.sparkContext is self._context else None
+        return SparkTable(rows) if is_table(rows) and self._holds(rows) else None
+
+    def _holds(self, table: Any) -> bool:
+        if self._connect != is_connect(table.sparkSession):
+            return False
+        if self._connect:
+            return bool(table.sparkSession.session_id == self._running.session_id)
+        return table.sparkSession.sparkContext is self._running.sparkContext
 
     def close(self) -> None:
-        """Stop the session, if it was started here. One that was given goes on."""
+        """Stop the session, if it was started here."""
         if self._owned and self.session is not None:
             atexit.unregister(self.close)
             self.session.stop()
             self.session = None
 
     def __repr__(self) -> str:
-        return f"Spark({self._master!r})"
+        return f"Spark({self._address!r})"

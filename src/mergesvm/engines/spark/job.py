@@ -1,4 +1,4 @@
-"""One piece of work on Spark: sent out, watched, joined in a tree, and brought in."""
+"""One run of tasks on a classic Spark session: send, watch, merge in a tree, and collect."""
 
 from __future__ import annotations
 
@@ -9,26 +9,23 @@ from typing import Any, Self
 
 from mergesvm.engines.spark.session import quiet_pandas
 from mergesvm.engines.spark.tables import Partitions
-from mergesvm.engines.spark.work import CHUNKS, Parcel, Work, assembled, packed, unpacked
+from mergesvm.engines.spark.work import CHUNKS, FAN_IN, Parcel, Work, assembled, describe_error, packed, unpacked
 from mergesvm.engines.traffic import Traffic
 from mergesvm.engines.work import Progress
 from mergesvm.errors import EngineError
 
-FAN_IN = 16
-"""So many results are joined by one worker, one after another, before theirs go on."""
-
-LARGE = 2**20
-"""A task of more bytes than this goes by a way of its own: Spark does not take large ones along with its commands."""
+MAX_COMMAND_BYTES = 2**20
+"""Larger tasks are broadcast: Spark does not accept them as part of a command."""
 
 WATCH_SECONDS = 0.05
-"""How often it is looked how far the workers are."""
+"""How often to check the progress of the workers."""
 
-LAST_SECONDS = 10
-"""How long work that is to be stopped is waited for."""
+STOP_SECONDS = 10
+"""How long to wait for a cancelled job."""
 
 
 class Job:
-    """Work on a Spark context; used in a ``with`` block, after which nothing of it is left there.
+    """A run of tasks on a Spark context; use it in a ``with`` block, which leaves nothing there.
 
     Parameters
     ----------
@@ -38,9 +35,9 @@ class Job:
     Attributes
     ----------
     tasks : int
-        How many tasks, or partitions of a table, there are; 0 while that is not known.
+        Number of tasks, or of partitions of a table; 0 while unknown.
     rounds : int
-        How many steps one after another the results take to the driver.
+        Number of steps that results take to the driver.
     """
 
     def __init__(self, context: Any, function: Any, given: tuple[Any, ...], join: Any, names: Any) -> None:
@@ -63,12 +60,12 @@ class Job:
         return broadcast
 
     def on_tasks(self, tasks: Sequence[Any]) -> Any:
-        """The results of tasks, as chunks at the workers."""
+        """Run tasks; their results are chunks at the workers."""
         self.tasks, context, work = len(tasks), self._context, self._work
         sent: list[tuple[int, Any]] = [(index, packed(task)) for index, task in enumerate(tasks)]
-        if all(len(task) <= LARGE for _, task in sent):
+        if all(len(task) <= MAX_COMMAND_BYTES for _, task in sent):
             return context.parallelize(sent, len(sent)).mapPartitions(work.on_tasks)
-        # What a command refers to goes to the worker of this command only, block by block and past the driver's heap.
+        # A broadcast goes only to workers whose command refers to it, in blocks, bypassing the heap of the driver.
         return context.union([self._alone(index, task) for index, task in sent])
 
     def _alone(self, index: int, task: bytes) -> Any:
@@ -76,15 +73,15 @@ class Job:
         return self._context.parallelize([index], 1).mapPartitions(lambda part: work.on_tasks([(*part, large)]))
 
     def on_table(self, parts: Partitions, most: int) -> Any:
-        """The results of the partitions of a table, of which there are to be at most so many, as chunks there."""
+        """Run on the partitions of a table, combined to at most ``most``."""
         work, names = self._work, parts.names
         with quiet_pandas():
             rows = parts.table.coalesce(most).mapInArrow(lambda batches: work.on_batches(batches, names), CHUNKS).rdd
         self.tasks = rows.getNumPartitions()
         return rows.map(tuple)
 
-    def joined(self, chunks: Any) -> Any:
-        """The chunks of one result, joined in a tree at the workers."""
+    def joined(self, chunks: Any, most: int) -> Any:  # noqa: ARG002
+        """Merge results in a tree at the workers."""
         count, work = self.tasks, self._work
         while count > 1:
             count, level = -(-count // FAN_IN), self.rounds
@@ -94,7 +91,7 @@ class Job:
         return chunks
 
     def collect(self, build: Callable[[], Any], done: Progress | None) -> dict[int, Any]:
-        """Results at the driver, by partition, of chunks that ``build`` says how to get."""
+        """Fetch the results, by partition, of the chunks that ``build`` returns."""
         found: list[Any] = []
         group = f"mergesvm-{uuid.uuid4()}"
 
@@ -102,19 +99,19 @@ class Job:
             try:
                 self._context.setJobGroup(group, "mergesvm")
                 found.append(build().collect())
-            except Exception as error:  # noqa: BLE001 - raised by the thread that waits
+            except Exception as error:  # noqa: BLE001 - raised by the waiting thread
                 found.append(error)
 
         from pyspark import InheritableThread
 
-        # In a thread of its own, so that this one can see how far it is, and stop it.
+        # In another thread, so that this one can watch the progress and cancel the job.
         thread = InheritableThread(target=run, name="mergesvm-spark", daemon=True)
         thread.start()
         try:
             self._watch(thread, group, done)
         except BaseException:
             self._context.cancelJobGroup(group)
-            thread.join(LAST_SECONDS)
+            thread.join(STOP_SECONDS)
             raise
         return self._checked(found[0])
 
@@ -136,15 +133,15 @@ class Job:
         if failed:
             raise unpacked(failed[0][1])
         if isinstance(found, Exception):
-            raise _told(found) from found
+            raise describe_error(found) from found
         pieces = {index: (tasks, data) for index, tasks, data in assembled(found)}
         count = sum(tasks for tasks, _ in pieces.values())
         if count != self.tasks:
-            raise EngineError(f"Spark has brought in {count} results of {self.tasks} tasks: some are lost. Try again.")
+            raise EngineError(f"Spark returned {count} of {self.tasks} results; some were lost. Try again.")
         return {index: unpacked(data) for index, (_, data) in pieces.items()}
 
     def traffic(self) -> Traffic:
-        """What the partitions have sent."""
+        """Bytes sent by each partition."""
         sent: dict[str, int] = {}
         for (_, index), (size, _) in sorted(self._reports.value.items()):
             name = f"partition {index}"
@@ -153,7 +150,7 @@ class Job:
 
 
 class _Keyed:
-    """Chunks with the number of the worker that is to join them."""
+    """Adds the partition that merges each chunk."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -163,7 +160,7 @@ class _Keyed:
 
 
 class _Joined:
-    """What one worker of a level does."""
+    """Merges the results of one partition of a level."""
 
     def __init__(self, work: Work, level: int) -> None:
         self.work, self.level = work, level
@@ -176,7 +173,7 @@ def _reports() -> Any:
     from pyspark.accumulators import AccumulatorParam
 
     class Reports(AccumulatorParam):  # type: ignore[misc]
-        """What workers report is put together; what is reported again replaces what was."""
+        """Merges the reports of workers; a repeated report replaces the first."""
 
         def zero(self, _value: Any) -> dict[Any, Any]:
             return {}
@@ -185,15 +182,3 @@ def _reports() -> Any:
             return one | other
 
     return Reports()
-
-
-def _told(error: Exception) -> EngineError:
-    """What Spark says of work that it has given up, without its stack."""
-    java = getattr(error, "java_exception", None)
-    said = str(error if java is None else java.getMessage()).strip() or type(error).__name__
-    first, *lines = said.splitlines()
-    if "Python worker" in first and lines:  # then what is wrong is the end of a stack of Python
-        first = next((line for line in reversed(lines) if line[:1].strip() and not line.startswith("SQLSTATE")), first)
-    lacking = "No module named" in first
-    cure = " The workers' Python is another: set PYSPARK_PYTHON to one that has it, and then start the session."
-    return EngineError(f"Spark has not finished: {first}{'.' + cure if lacking else ''}")

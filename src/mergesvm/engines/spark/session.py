@@ -1,4 +1,4 @@
-"""Sessions of Spark: those that are given, and those that are started here."""
+"""Spark sessions: those that are given, and those that are started here."""
 
 from __future__ import annotations
 
@@ -12,54 +12,68 @@ from typing import Any
 
 from mergesvm.engines.memory import memory_limit
 from mergesvm.engines.spark.java import find_java
+from mergesvm.engines.spark.spec import SPEC
 from mergesvm.errors import EngineError, ParameterError
 
 LOGGING = Path(__file__).with_name("log4j2.properties")
-"""What sessions on this machine say."""
+"""The logging configuration of sessions on this machine."""
 
-TRIES = 4
-"""How often a task may fail, for its worker has been lost, before the work is given up."""
+MAX_TASK_FAILURES = 4
+"""How often a task may fail, because its worker was lost, before the job fails."""
+
+
+def is_connect(session: Any) -> bool:
+    """Whether a session is one of Spark Connect."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def as_session(session: Any, workers: int | None) -> tuple[Any, bool]:
-    """A session, and whether it was started here.
+    """Return a session, and whether it was started here.
 
     Parameters
     ----------
     session : SparkSession, str or None
-        One that runs, the address of a master, or None for one on this machine.
+        A running session, the address of a master or of a Spark Connect server, or None for one on this machine.
     workers : int or None
-        How many tasks are to run at one time.
+        Number of tasks to run at the same time.
     """
     with quiet_pandas():
         try:
             from pyspark import SparkContext
             from pyspark.sql import SparkSession
         except ImportError as error:
-            raise EngineError(
-                "The engine Spark needs the package pyspark: pip install 'mergesvm[spark]', and Java 17 or newer."
-            ) from error
+            raise SPEC.missing() from error
     address = isinstance(session, str)
-    if type(session).__module__.startswith("pyspark.sql.connect") or (address and session.startswith("sc:")):
-        raise EngineError(
-            "A session of Spark Connect has no workers that tasks can be sent to. Use a classic one: its master is "
-            "local[...], spark://..., yarn or k8s://..."
-        )
-    if isinstance(session, SparkSession):
+    if isinstance(session, SparkSession) or is_connect(session):
         return session, False
     if session is not None and not address:
-        raise ParameterError(f"session has to be a SparkSession, the address of a master, or None, not {session!r}.")
-    master = session or f"local[{workers or '*'},{TRIES}]"
+        raise ParameterError(f"session has to be a SparkSession, an address, or None, not {session!r}.")
+    if address and session.startswith("sc:"):
+        return _connected(session), True
+    master = session or f"local[{workers or '*'},{MAX_TASK_FAILURES}]"
     running = SparkContext._active_spark_context
     if running is None:
         find_java()
         return _started(SparkSession.builder.master(master), master, workers), True
     if (address and running.master != master) or workers not in (None, running.defaultParallelism):
         raise EngineError(
-            f"A session of Spark with master {running.master} runs in this process already, and there can be only one. "
-            f"Pass it as it is, or stop it first."
+            f"A Spark session with master {running.master} is already running in this process, and there can be only "
+            f"one. Pass it to Spark(...), or stop it first."
         )
     return SparkSession.builder.getOrCreate(), False
+
+
+def _connected(address: str) -> Any:
+    """Connect to a Spark Connect server."""
+    from pyspark.sql import SparkSession
+
+    try:
+        with quiet_pandas():
+            session = SparkSession.builder.remote(address).getOrCreate()
+            session.version  # noqa: B018 - asks the server
+    except Exception as error:
+        raise EngineError(f"No Spark Connect server answers at {address}: {str(error).splitlines()[0]}") from error
+    return session
 
 
 def _started(builder: Any, master: str, workers: int | None) -> Any:
@@ -67,8 +81,8 @@ def _started(builder: Any, master: str, workers: int | None) -> Any:
         "spark.app.name": "mergesvm",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": f"{max(1, memory_limit() // 2**32)}g",  # a quarter: the rest is for the workers' Python
-        "spark.driver.maxResultSize": "0",  # knowledge of many features is large, and is to come in nevertheless
+        "spark.driver.memory": f"{max(1, memory_limit() // 2**32)}g",  # a quarter: the Python workers need the rest
+        "spark.driver.maxResultSize": "0",  # knowledge of many features is large
     }
     local = master.startswith("local")
     if local:
@@ -82,13 +96,13 @@ def _started(builder: Any, master: str, workers: int | None) -> Any:
     for name, value in settings.items():
         builder = builder.config(name, value)
     before = os.environ.get("PYSPARK_PYTHON")
-    if local or before is None:  # a cluster may have its Python elsewhere, and then the user has said where
+    if local or before is None:  # on a cluster, Python may be elsewhere
         os.environ["PYSPARK_PYTHON"] = sys.executable
     try:
         with quiet_pandas():
             return builder.getOrCreate()
     except Exception as error:
-        raise EngineError(f"Spark does not start with master {master}: {str(error).splitlines()[0]}") from error
+        raise EngineError(f"Spark failed to start with master {master}: {str(error).splitlines()[0]}") from error
     finally:
         if before is None:
             del os.environ["PYSPARK_PYTHON"]
@@ -98,7 +112,7 @@ def _started(builder: Any, master: str, workers: int | None) -> Any:
 
 @contextmanager
 def quiet_pandas() -> Iterator[None]:
-    """What pyspark says of releases of pandas does not matter here: rows travel as Arrow."""
+    """Suppress pyspark's warning about the version of pandas: rows are sent as Arrow."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         yield

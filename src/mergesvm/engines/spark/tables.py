@@ -1,4 +1,4 @@
-"""Data frames of Spark: their columns, and vectors among them."""
+"""Spark DataFrames: their columns, and vectors among them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mergesvm.errors import DataError, ParameterError
 
 
 def is_table(rows: Any) -> bool:
-    """Whether rows are a data frame of a classic session."""
-    return type(rows).__module__ == "pyspark.sql.classic.dataframe"
+    """Whether rows are a Spark DataFrame, of a classic session or of Spark Connect."""
+    return type(rows).__module__ in ("pyspark.sql.classic.dataframe", "pyspark.sql.connect.dataframe")
 
 
 class SparkTable(PartitionedRows):
@@ -53,12 +53,12 @@ class Partitions(Sequence[Any]):
 
 
 def selected(table: Any, columns: Sequence[str]) -> Any:
-    """A table of some columns; Spark does not read the others."""
+    """Select columns; Spark does not read the others."""
     return table.select(*(quoted(name) for name in columns))
 
 
 def quoted(name: str) -> str:
-    """A name of a column as Spark takes it, be there dots in it.
+    """Quote the name of a column, which may contain dots.
 
     >>> quoted("size.cm")
     '`size.cm`'
@@ -67,20 +67,18 @@ def quoted(name: str) -> str:
 
 
 def table_schema(table: Any) -> Any:
-    """The Arrow schema of a table; vectors of pyspark.ml and arrays of numbers are lists of fixed size.
+    """Return the Arrow schema of a table; vectors of pyspark.ml and arrays of numbers are lists of fixed size.
 
-    The size is what the metadata of the column tell, and else that of the first vector.
+    The size is taken from the metadata of the column, or else from the first vector.
     """
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_type
 
-    if not is_table(table):
-        raise ParameterError(f"Columns are chosen from a data frame of Spark, not from a {type(table).__name__}.")
     sizes: dict[str, int] = {}
     for field in table.schema.fields:
-        told = field.metadata.get("ml_attr", {}).get("num_attrs")
+        declared = field.metadata.get("ml_attr", {}).get("num_attrs")
         if _is_list(field.dataType):
-            sizes[field.name] = _first_size(table, field.name) if told is None else int(told)
+            sizes[field.name] = _first_size(table, field.name) if declared is None else int(declared)
     fields = []
     for field in table.schema.fields:
         if field.name in sizes:
@@ -92,12 +90,12 @@ def table_schema(table: Any) -> Any:
 
 
 def arrow_type(kind: Any) -> Any:
-    """The type of a column; one that Arrow does not know is opaque, and so not learned from."""
+    """Return the Arrow type of a column; unknown types become binary, which cannot be learned from."""
     import pyarrow as pa
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_type
 
-    # Which zone does not matter, for times are not learned from; but pyspark 4.3 fails where it is told none.
+    # Times are not learned from, so the zone does not matter; but pyspark 4.3 requires one.
     zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
     try:
         return to_arrow_type(kind, **zone)
@@ -118,12 +116,12 @@ def _is_list(kind: Any) -> bool:
 def _first_size(table: Any, name: str) -> int:
     row = selected(table, [name]).dropna().first()
     if row is None or not len(row[0]):
-        raise DataError(f"Column {name!r} holds no vector, or an empty one, so that its number of features is unknown.")
+        raise DataError(f"Column {name!r} holds no vector, or an empty one: the number of its features is unknown.")
     return len(row[0])
 
 
 def _arrays(table: Any) -> Any:
-    """The same table with arrays for vectors, which Arrow does not know."""
+    """Convert vectors to arrays, which Arrow can represent."""
     vectors = {field.name for field in table.schema.fields if _is_vector(field.dataType)}
     if not vectors:
         return table

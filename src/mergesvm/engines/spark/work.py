@@ -1,4 +1,4 @@
-"""What Spark's workers do: they call a function, send what it gives in chunks, and join what others have sent."""
+"""What Spark's workers do: call a function, send the result in chunks, and merge the results of others."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from typing import Any
 from mergesvm.engines.work import naming
 from mergesvm.errors import EngineError
 
-CHUNK = 2**20
-"""Results travel in chunks of so many bytes: Spark holds many records in one array, of at most 2 GB."""
+CHUNK_BYTES = 2**20
+"""Results are sent in chunks of this size: Spark puts many records into one array, which is limited to 2 GB."""
+
+FAN_IN = 16
+"""Number of results that one worker merges at each level of the tree."""
 
 Chunk = tuple[int, int, int, int, bytes]
-"""Which partition's result, which chunk of how many, of how many tasks it is the result, and the bytes."""
+"""Partition, index of the chunk, number of chunks, number of tasks merged into the result, and the bytes."""
 
 CHUNKS = "part long, place long, chunks long, tasks long, content binary"
-"""The same as a table of Spark."""
+"""The schema of a DataFrame of chunks."""
 
 
 class Parcel:
-    """What has been packed, and is its content once it has been pickled and unpickled; also functions travel so.
+    """A pickled object that is unpickled together with its container; functions can be sent this way.
 
     >>> import pickle
     >>> pickle.loads(pickle.dumps(Parcel(packed(lambda x: x + 1))))(1)
@@ -35,7 +38,7 @@ class Parcel:
 
 
 def packed(content: Any) -> bytes:
-    """Anything as bytes."""
+    """Pickle an object, functions included."""
     from pyspark import cloudpickle
 
     data: bytes = cloudpickle.dumps(content, protocol=5)
@@ -43,34 +46,34 @@ def packed(content: Any) -> bytes:
 
 
 def unpacked(data: bytes) -> Any:
-    """What the bytes stand for."""
+    """Unpickle an object."""
     from pyspark import cloudpickle
 
     return cloudpickle.loads(data)
 
 
 class Work:
-    """A function for tasks and how their results are joined, as it travels to the workers.
+    """The function and the join, as sent to the workers of a classic session.
 
     Parameters
     ----------
     parcel : Broadcast
-        Of the function, what it is given, the join, and the names of the tasks.
+        The function, its shared arguments, the join, and the names of the tasks.
     reports : Accumulator
-        Of a dict: how many bytes each partition has sent at each level, and which error it has met. What is reported
-        twice, because a worker was lost, counts once.
+        A dict of the bytes sent and the error, by level of the tree and partition. A report that is repeated because a
+        worker was lost counts once.
     """
 
     def __init__(self, parcel: Any, reports: Any) -> None:
         self.parcel, self.reports = parcel, reports
 
     def on_tasks(self, tasks: Iterable[tuple[int, Any]]) -> Iterator[Chunk]:
-        """Results of tasks that were sent: as bytes, or as a broadcast of its own if it is large."""
+        """Run tasks that were sent as bytes or, if large, as broadcasts."""
         for index, task in tasks:
             yield from self._called(index, partial(_content, task))
 
     def on_batches(self, batches: Iterator[Any], names: list[str]) -> Iterator[Any]:
-        """The result of a partition of a table whose columns have these names, as record batches."""
+        """Run on a partition of a table with these column names; yields chunks as record batches."""
         import pyarrow as pa
         from pyspark import TaskContext
 
@@ -88,7 +91,7 @@ class Work:
             yield from chunks(index, 1, data)
 
     def join(self, level: int, index: int, sent: Iterable[tuple[int, Chunk]]) -> Iterator[Chunk]:
-        """The results of several partitions joined, one after another as they come."""
+        """Merge the results of several partitions as they arrive."""
         join, total, count = self.parcel.value[2], None, 0
         with self._reporting(level, index) as report:
             for _, tasks, data in assembled(chunk for _, chunk in sent):
@@ -108,7 +111,7 @@ CHUNK_NAMES = [field.split()[0] for field in CHUNKS.split(", ")]
 
 
 class _Reporting:
-    """Errors are reported, and not raised: Spark would try the task again and again, and then tell of its own stack."""
+    """Reports errors instead of raising them: Spark would retry the task, and then show its own stack trace."""
 
     def __init__(self, reports: Any, level: int, index: int) -> None:
         self._reports, self._key = reports, (level, index)
@@ -122,7 +125,7 @@ class _Reporting:
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
         if not isinstance(error, Exception):
             return False
-        self._report(0, _packed_error(error))
+        self._report(0, packed_error(error))
         return True
 
 
@@ -130,29 +133,29 @@ def _content(task: Any) -> Any:
     return unpacked(task) if isinstance(task, bytes) else task.value
 
 
-def _packed_error(error: Exception) -> bytes:
-    """An error as bytes; one that cannot travel is told of by another that can."""
+def packed_error(error: Exception) -> bytes:
+    """Pickle an error; one that cannot be pickled is replaced by one that can."""
     try:
         data = packed(error)
         unpacked(data)
-    except Exception:  # noqa: BLE001 - whatever an odd error does when it is pickled
+    except Exception:  # noqa: BLE001 - whatever goes wrong in pickling
         return packed(EngineError(f"{type(error).__name__}: {error}"))
     return data
 
 
-def chunks(index: int, tasks: int, data: bytes) -> Iterator[Chunk]:
-    """Bytes cut into chunks.
+def chunks(index: int, tasks: int, data: bytes, size: int = CHUNK_BYTES) -> Iterator[Chunk]:
+    """Split bytes into chunks.
 
-    >>> [(place, total, len(part)) for _, place, total, _, part in chunks(0, 1, bytes(CHUNK + 1))]
+    >>> [(place, total, len(part)) for _, place, total, _, part in chunks(0, 1, bytes(CHUNK_BYTES + 1))]
     [(0, 2, 1048576), (1, 2, 1)]
     """
-    starts = range(0, len(data), CHUNK)
+    starts = range(0, len(data), size)
     for place, start in enumerate(starts):
-        yield index, place, len(starts), tasks, data[start : start + CHUNK]
+        yield index, place, len(starts), tasks, data[start : start + size]
 
 
 def assembled(sent: Iterable[Chunk]) -> Iterator[tuple[int, int, bytes]]:
-    """Partition, number of tasks and bytes of each result, as soon as all its chunks are there.
+    """Yield partition, number of tasks and bytes of each result as soon as all its chunks have arrived.
 
     >>> mixed = [(1, 1, 2, 1, b"d"), (0, 0, 1, 3, b"x"), (1, 0, 2, 1, b"c")]
     >>> list(assembled(mixed))
@@ -165,3 +168,16 @@ def assembled(sent: Iterable[Chunk]) -> Iterator[tuple[int, int, bytes]]:
         if len(parts) == total:
             del waiting[index]
             yield index, tasks, b"".join(parts[place] for place in range(total))
+
+
+def describe_error(error: Exception) -> EngineError:
+    """Return an error with Spark's message, without its stack trace."""
+    java = getattr(error, "java_exception", None)
+    message = str(error if java is None else java.getMessage()).strip() or type(error).__name__
+    first, *lines = message.splitlines()
+    if "Python worker" in first and lines:  # then the cause is the end of a Python traceback
+        first = next((line for line in reversed(lines) if line[:1].strip() and not line.startswith("SQLSTATE")), first)
+    cure = ""
+    if "No module named" in first:
+        cure = ". The workers run another Python: set PYSPARK_PYTHON to one that has it before starting the session."
+    return EngineError(f"Spark failed: {first}{cure}")
