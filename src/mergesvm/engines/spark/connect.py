@@ -28,7 +28,7 @@ from mergesvm.engines.work import Progress, naming
 from mergesvm.errors import EngineError
 
 CHUNK_BYTES = 2**17
-"""Results are sent in chunks of this size: Spark puts up to 10,000 rows into an Arrow batch, which is limited to 2 GB."""
+"""Results are sent in chunks of this size: Spark puts up to 10,000 rows into an Arrow batch of at most 2 GB."""
 
 MAX_CLOSURE_BYTES = 2**20
 """Larger tasks are sent as DataFrames instead of with the function."""

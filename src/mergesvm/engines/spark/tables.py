@@ -7,6 +7,7 @@ from inspect import signature
 from typing import Any
 
 from mergesvm.engines.base import PartitionedRows
+from mergesvm.engines.spark.session import quiet_pandas
 from mergesvm.errors import DataError, ParameterError
 
 
@@ -43,7 +44,8 @@ class Partitions(Sequence[Any]):
 
     def __init__(self, table: Any) -> None:
         self.names = list(table.columns)
-        self.table = _arrays(table).toDF(*(f"c{index}" for index in range(len(self.names))))
+        with quiet_pandas():
+            self.table = _arrays(table).toDF(*(f"c{index}" for index in range(len(self.names))))
 
     def __len__(self) -> int:
         return int(self.table.rdd.getNumPartitions())
