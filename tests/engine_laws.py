@@ -386,12 +386,12 @@ def law_folds_that_are_wrong_anywhere_are_said_everywhere(engine):
     for wrong in ([0, -2] * 30, [0.5] * 60, [0, 5000] * 30):
         folds = wrong if last else [0, 1] * 30
         said = raised(ms.errors.ParameterError, lambda folds=folds: ms.learn(X, y, folds=folds, engine=engine))
-        assert "folds has to be" in said, said
+        assert "folds must be" in said, said
     folds = [0, 1] * (29 if last else 30)
     assert "60 rows, 58 folds" in raised(ms.errors.DataError, lambda: ms.learn(X, y, folds=folds, engine=engine))
     groups = ["a", None if last else "b"] * 30
     said = raised(ms.errors.DataError, lambda: ms.learn(X, y, folds=3, groups=groups, engine=engine))
-    assert "row 1 is of no group" in said, said
+    assert "row 1" in said and "group" in said, said
 
 
 def own_rows(engine):

@@ -109,7 +109,7 @@ def check_errors_in_partitions(engine):
 
 
 def check_an_address(engine):
-    address = f"sc://localhost:{engine.session.client._builder.port}"
+    address = f"sc://{engine.session.client._builder.endpoint}"
     other = ms.engines.Spark(address)
     assert repr(other) == f"Spark({address!r})"
     assert other.map(abs, [-1, -2]) == [1, 2]
