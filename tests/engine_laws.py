@@ -391,7 +391,7 @@ def law_folds_that_are_wrong_anywhere_are_said_everywhere(engine):
     assert "60 rows, 58 folds" in raised(ms.errors.DataError, lambda: ms.learn(X, y, folds=folds, engine=engine))
     groups = ["a", None if last else "b"] * 30
     said = raised(ms.errors.DataError, lambda: ms.learn(X, y, folds=3, groups=groups, engine=engine))
-    assert "row 1" in said and "group" in said, said
+    assert "row 1" in said, said
 
 
 def own_rows(engine):

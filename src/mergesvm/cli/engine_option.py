@@ -34,7 +34,10 @@ class EngineOptions:
         ),
     ] = None
     address: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler (tcp://...), Spark master (spark://...) or Spark Connect server (sc://...).")
+        str | None,
+        typer.Option(
+            help="Address of a Dask scheduler (tcp://...), Spark master (spark://...) or Spark Connect server (sc://...)."
+        ),
     ] = None
     local: Annotated[
         bool,
