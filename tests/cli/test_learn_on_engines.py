@@ -156,7 +156,7 @@ def _seconds(pid: int) -> float:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--engine", "cloud"], "There is no engine 'cloud'"),
+        (["--engine", "cloud"], "Unknown engine 'cloud'"),
         (["--address", "tcp://127.0.0.1:1"], "has no address"),
         (["--engine", "dask", "--address", "tcp://127.0.0.1:1"], "127.0.0.1:1"),
         (["--engine", "dask", "--address", "tcp://127.0.0.1:1", "--workers", "2"], "leave workers=2 out"),
