@@ -159,7 +159,7 @@ def _seconds(pid: int) -> float:
         (["--engine", "cloud"], "Unknown engine 'cloud'"),
         (["--address", "tcp://127.0.0.1:1"], "has no address"),
         (["--engine", "dask", "--address", "tcp://127.0.0.1:1"], "127.0.0.1:1"),
-        (["--engine", "dask", "--address", "tcp://127.0.0.1:1", "--workers", "2"], "leave workers=2 out"),
+        (["--engine", "dask", "--address", "tcp://127.0.0.1:1", "--workers", "2"], "leave out workers=2"),
         (["--local"], "local is for mpi"),
     ],
 )
