@@ -2,8 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test hunt check bench bench-files bench-maps bench-streams bench-democratic bench-kernel bench-answers bench-engines bench-scaling clean
+.PHONY: help demo test hunt check bench bench-files bench-maps bench-streams bench-democratic bench-kernel bench-answers bench-engines bench-scaling clean
 .DEFAULT_GOAL := test
+
+help:                       ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 20
 
 demo: .venv/ready           ## the main job on real data, with a table and a picture
 	$(BIN)/mergesvm demo
