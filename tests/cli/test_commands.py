@@ -1,4 +1,4 @@
-"""The daily use: learn, merge, subtract, solve, predict, evaluate and inspect, on real files."""
+"""Learn, merge, subtract, solve, predict, evaluate and inspect on the command line."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def frame(rows, seed):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A folder with data, and all that the commands make of them."""
-    folder = tmp_path_factory.mktemp("made")
+def prepared(tmp_path_factory):
+    """A folder with data, knowledge and a model."""
+    folder = tmp_path_factory.mktemp("prepared")
     for name, rows in (("day1", 400), ("day2", 300), ("test", 200), ("heldout", 250)):
         frame(rows, len(name) + rows).drop(columns="id").to_parquet(folder / f"{name}.parquet")
     frame(50, 9).drop(columns="y").to_csv(folder / "new.csv", index=False)
@@ -73,61 +73,72 @@ def test_the_commands_of_the_readme_run_one_after_another(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "example"), EXAMPLES)
-def test_the_examples_in_help_run(name, example, made, tmp_path):
+def test_the_examples_in_help_run(name, example, prepared, tmp_path):
     shown = " ".join(ok(name, "--help").split())
     assert example in shown.replace("│", "")
-    for file in made.iterdir():
+    for file in prepared.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    (tmp_path / "rest.knowledge").write_bytes((made / "day2.knowledge").read_bytes())
+    (tmp_path / "rest.knowledge").write_bytes((prepared / "day2.knowledge").read_bytes())
     ok(*shlex.split(example)[1:], *{"inspect": ["--json"], "demo": []}.get(name, ["--force"]), cwd=tmp_path)
 
 
-def test_subtracting_after_merging_gives_the_model_of_the_remaining_rows(made, tmp_path):
-    ok("subtract", made / "all.knowledge", made / "day1.knowledge", "-o", tmp_path / "rest.knowledge")
+def test_subtracting_after_merging_gives_the_model_of_the_remaining_rows(prepared, tmp_path):
+    ok("subtract", prepared / "all.knowledge", prepared / "day1.knowledge", "-o", tmp_path / "rest.knowledge")
     ok("solve", tmp_path / "rest.knowledge", "--C", "10", "--multiclass", "ovo", "-o", tmp_path / "model.msvm")
-    day2 = pd.read_parquet(made / "day2.parquet")
+    day2 = pd.read_parquet(prepared / "day2.parquet")
     expected = ms.solve(ms.learn(day2[["a", "b", "c"]], day2["y"]), C=10, multiclass="ovo")
     np.testing.assert_allclose(ms.load_model(tmp_path / "model.msvm").coef_, expected.coef_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather", "csv"])
-def test_predict_writes_predictions_in_row_order(suffix, made, tmp_path):
+def test_predict_writes_predictions_in_row_order(suffix, prepared, tmp_path):
     output = tmp_path / f"out.{suffix}"
-    ok("predict", made / "model.msvm", made / "new.csv", "-o", output, "--keep", "id", "--proba", "--batch-rows", "7")
+    ok(
+        "predict",
+        prepared / "model.msvm",
+        prepared / "new.csv",
+        "-o",
+        output,
+        "--keep",
+        "id",
+        "--proba",
+        "--batch-rows",
+        "7",
+    )
     found = {"parquet": pd.read_parquet, "feather": pd.read_feather, "csv": pd.read_csv}[suffix](output)
-    new, model = pd.read_csv(made / "new.csv"), ms.load_model(made / "model.msvm")
+    new, model = pd.read_csv(prepared / "new.csv"), ms.load_model(prepared / "model.msvm")
     np.testing.assert_array_equal(found["id"], new["id"])
     np.testing.assert_array_equal(found["prediction"], model.predict(new[["a", "b", "c"]]))
     shares = found[[f"probability {label}" for label in model.labels]].to_numpy()
     np.testing.assert_allclose(shares, model.predict_proba(new[["a", "b", "c"]]), rtol=1e-9)
 
 
-def test_predict_without_output_prints_csv(made):
-    lines = ok("predict", made / "model.msvm", made / "new.csv").splitlines()
+def test_predict_without_output_prints_csv(prepared):
+    lines = ok("predict", prepared / "model.msvm", prepared / "new.csv").splitlines()
     assert lines[0] == '"prediction"'
     assert len(lines) == 51
 
 
-def test_dropped_rows_have_an_empty_prediction(made, tmp_path):
+def test_dropped_rows_have_an_empty_prediction(prepared, tmp_path):
     (tmp_path / "holes.csv").write_text("a,b,c\n1,2,3\n,2,3\n3,2,1\n")
-    assert "contains NaN: row 1" in run("predict", made / "model.msvm", tmp_path / "holes.csv").stderr
-    ok("predict", made / "model.msvm", tmp_path / "holes.csv", "--missing", "drop", "-o", tmp_path / "out.parquet")
+    assert "contains NaN: row 1" in run("predict", prepared / "model.msvm", tmp_path / "holes.csv").stderr
+    ok("predict", prepared / "model.msvm", tmp_path / "holes.csv", "--missing", "drop", "-o", tmp_path / "out.parquet")
     found = pd.read_parquet(tmp_path / "out.parquet")["prediction"]
     assert found.isna().tolist() == [False, True, False]
 
 
-def test_evaluate_equals_scikit_learn(made, tmp_path):
+def test_evaluate_equals_scikit_learn(prepared, tmp_path):
     from sklearn.metrics import accuracy_score, balanced_accuracy_score, classification_report
 
     report = tmp_path / "report.html"
     answer = json.loads(
-        ok("evaluate", made / "model.msvm", made / "test.parquet", "--label", "y", "--report", report, "--json")
+        ok("evaluate", prepared / "model.msvm", prepared / "test.parquet", "--label", "y", "--report", report, "--json")
     )
-    test = pd.read_parquet(made / "test.parquet")
-    predicted = ms.load_model(made / "model.msvm").predict(test[["a", "b", "c"]])
+    test = pd.read_parquet(prepared / "test.parquet")
+    predicted = ms.load_model(prepared / "model.msvm").predict(test[["a", "b", "c"]])
     assert answer["accuracy"] == pytest.approx(accuracy_score(test.y, predicted), abs=1e-12)
     assert answer["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(test.y, predicted), abs=1e-12)
-    shown = ok("evaluate", made / "model.msvm", made / "test.parquet", "--label", "y")
+    shown = ok("evaluate", prepared / "model.msvm", prepared / "test.parquet", "--label", "y")
     for label, values in classification_report(test.y, predicted, output_dict=True).items():
         if label in ("high", "low", "middle"):
             line = next(line for line in shown.splitlines() if f" {label} " in line)
@@ -138,39 +149,39 @@ def test_evaluate_equals_scikit_learn(made, tmp_path):
     assert "http" not in page
 
 
-def test_evaluate_rejects_labels_of_another_type(made, tmp_path):
+def test_evaluate_rejects_labels_of_another_type(prepared, tmp_path):
     (tmp_path / "x.csv").write_text("a,b,c,y\n1,2,3,4\n")
-    done = run("evaluate", made / "model.msvm", tmp_path / "x.csv", "--label", "y")
+    done = run("evaluate", prepared / "model.msvm", tmp_path / "x.csv", "--label", "y")
     assert done.returncode == 2
     assert "has whole number labels such as 4, but the model was learned from text labels" in done.stderr
 
 
-def test_inspect_prints_text_or_json(made):
-    shown = ok("inspect", made / "all.knowledge")
+def test_inspect_prints_text_or_json(prepared):
+    shown = ok("inspect", prepared / "all.knowledge")
     for part in ("700 rows in 3 classes", "a, b, c", "day1.parquet", "day2.parquet", "middle"):
         assert part in shown
-    answer = json.loads(ok("inspect", made / "model.msvm", "--json"))
+    answer = json.loads(ok("inspect", prepared / "model.msvm", "--json"))
     assert answer["kind"] == "model"
     assert answer["rows"] == 700
     assert answer["terms"]["C"] == 1.0
 
 
-def test_json_output_is_one_object_and_quiet_prints_nothing(made, tmp_path):
+def test_json_output_is_one_object_and_quiet_prints_nothing(prepared, tmp_path):
     output = tmp_path / "x.knowledge"
-    answer = json.loads(ok("learn", made / "day1.parquet", "--label", "y", "-o", output, "--json"))
+    answer = json.loads(ok("learn", prepared / "day1.parquet", "--label", "y", "-o", output, "--json"))
     assert answer["rows"] == 400
     assert answer["output"] == str(output)
-    assert ok("learn", made / "day1.parquet", "--label", "y", "-o", output, "--force", "--quiet") == ""
+    assert ok("learn", prepared / "day1.parquet", "--label", "y", "-o", output, "--force", "--quiet") == ""
 
 
-def test_outputs_are_not_overwritten_without_force(made, tmp_path):
+def test_outputs_are_not_overwritten_without_force(prepared, tmp_path):
     output = tmp_path / "x.knowledge"
     output.write_text("precious")
-    done = run("learn", made / "day1.parquet", "--label", "y", "-o", output)
+    done = run("learn", prepared / "day1.parquet", "--label", "y", "-o", output)
     assert done.returncode == 2
     assert "already exists" in done.stderr
     assert output.read_text() == "precious"
-    ok("learn", made / "day1.parquet", "--label", "y", "-o", output, "--force")
+    ok("learn", prepared / "day1.parquet", "--label", "y", "-o", output, "--force")
     assert ms.Knowledge.load(output).rows.sum() == 400
 
 
@@ -199,24 +210,24 @@ def test_outputs_are_not_overwritten_without_force(made, tmp_path):
         (["inspect", "day1.parquet"], "is not a mergesvm file"),
     ],
 )
-def test_invalid_input_is_an_error_with_exit_code_2(arguments, what, made):
-    before = sorted(path.name for path in made.iterdir())
-    done = run(*arguments, cwd=made)
+def test_invalid_input_is_an_error_with_exit_code_2(arguments, what, prepared):
+    before = sorted(path.name for path in prepared.iterdir())
+    done = run(*arguments, cwd=prepared)
     assert done.returncode == 2, done.stdout + done.stderr
     assert what in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
-    assert sorted(path.name for path in made.iterdir()) == before
+    assert sorted(path.name for path in prepared.iterdir()) == before
 
 
-def test_debug_prints_a_traceback(made):
-    done = run("inspect", made / "day1.parquet", "--debug")
+def test_debug_prints_a_traceback(prepared):
+    done = run("inspect", prepared / "day1.parquet", "--debug")
     assert done.returncode == 2
     assert "Traceback" in done.stderr
 
 
-def test_class_weights_and_onnx_on_the_command_line(made, tmp_path):
+def test_class_weights_and_onnx_on_the_command_line(prepared, tmp_path):
     arguments = ["--class-weight", "high=2,low=1,middle=0.5", "--onnx", tmp_path / "m.onnx"]
-    ok("solve", made / "all.knowledge", *arguments, "-o", tmp_path / "m.msvm")
+    ok("solve", prepared / "all.knowledge", *arguments, "-o", tmp_path / "m.msvm")
     terms = ms.load_model(tmp_path / "m.msvm").domain.options
     assert terms["class_weight"] == {"high": 2.0, "low": 1.0, "middle": 0.5}
     assert (tmp_path / "m.onnx").stat().st_size > 100
@@ -231,9 +242,18 @@ def test_like_uses_the_categories_of_another_piece(tmp_path):
     assert ms.Knowledge.load(tmp_path / "all.knowledge").signature.names == ("size", "colour=blue", "colour=red")
 
 
-def test_progress_is_shown_on_a_terminal_only(made, tmp_path):
+def test_progress_is_shown_on_a_terminal_only(prepared, tmp_path):
     script = "import mergesvm.cli.console as console; console.PROGRESS_DELAY_SECONDS = 0.0; " + SCRIPT
-    arguments = ["learn", str(made / "day1.parquet"), "--label", "y", "--batch-rows", "10", "-o", str(tmp_path / "x")]
+    arguments = [
+        "learn",
+        str(prepared / "day1.parquet"),
+        "--label",
+        "y",
+        "--batch-rows",
+        "10",
+        "-o",
+        str(tmp_path / "x"),
+    ]
     terminal, other = pty.openpty()
     process = subprocess.Popen([sys.executable, "-c", script, *arguments], stdout=other, stderr=other, close_fds=True)
     os.close(other)
@@ -253,7 +273,7 @@ def test_progress_is_shown_on_a_terminal_only(made, tmp_path):
     assert done.stderr == b""
 
 
-def test_a_closed_pipe_is_not_an_error(made):
+def test_a_closed_pipe_is_not_an_error(prepared):
     command = f"{shlex.quote(sys.executable)} -c '{SCRIPT}' predict model.msvm new.csv | head -1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=made)
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=prepared)
     assert "Traceback" not in done.stderr

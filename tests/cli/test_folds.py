@@ -1,4 +1,4 @@
-"""Folds on the command line: learned, merged, taken back, looked at, and terms chosen by them."""
+"""Folds on the command line: learn, merge, subtract and inspect them, and choose options with them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def frame(rows, seed):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Three days as files of rows, of knowledge and of folds, and all of their rows."""
+def prepared(tmp_path_factory):
+    """A folder with the rows, knowledge and folds of three days, and a table of all rows."""
     folder = tmp_path_factory.mktemp("folds")
     days = [frame(rows, rows) for rows in (150, 200, 250)]
     for number, day in enumerate(days, 1):
@@ -63,7 +63,7 @@ def knowledge_of(rows):
 
 
 def held_out(rows, numbers, C, weighting=None):
-    """One-vs-rest by refitting on the rows of all other folds: scores of each row by planes that have not seen it."""
+    """Scores of each row by one-vs-rest models refitted without its fold."""
     X, scores = rows[COLUMNS].to_numpy(), np.empty((len(rows), len(CLASSES)))
     for fold in np.unique(numbers):
         train, test = numbers != fold, numbers == fold
@@ -76,13 +76,13 @@ def held_out(rows, numbers, C, weighting=None):
 
 
 def losses(rows, scores):
-    """The squared loss of each row, the mean over the binary problems."""
+    """The squared loss of each row, averaged over the binary problems."""
     signs = np.where(rows["y"].to_numpy()[:, None] == CLASSES, 1.0, -1.0)
     return ((1 - signs * scores) ** 2).mean(axis=1)
 
 
 def balanced_loss(y, scores):
-    """The squared loss in which both sides of a problem count alike, and in each side its classes."""
+    """The squared loss with equal weight for both sides of each binary problem, and for the classes of a side."""
     squares = (1 - np.where(y[:, None] == CLASSES, 1.0, -1.0) * scores) ** 2
     means = np.array([squares[y == label].mean(axis=0) for label in CLASSES])  # (classes, problems)
     own = means.diagonal()
@@ -93,15 +93,15 @@ def by_fold(numbers, score):
     return np.array([score(numbers == fold) for fold in np.unique(numbers)])
 
 
-def test_learn_with_folds_keeps_groups_together(made, tmp_path):
-    folder, rows = made
+def test_learn_with_folds_keeps_groups_together(prepared, tmp_path):
+    folder, rows = prepared
     output = tmp_path / "all.knowledge"
     options = ["--label", "y", "--folds", "4", "--groups", "who", "--batch-rows", "70", "-o", output]
-    told = json.loads(ok("learn", "day*.parquet", *options, "--json", cwd=folder))
+    result = json.loads(ok("learn", "day*.parquet", *options, "--json", cwd=folder))
     numbers = fold_numbers(rows)
     sizes = np.bincount(numbers, minlength=4).tolist()
-    assert told["folds"] == {"by": "groups", "column": "who", "rows": sizes}
-    assert (told["rows"], told["features"]) == (600, 3)
+    assert result["folds"] == {"by": "groups", "column": "who", "rows": sizes}
+    assert (result["rows"], result["features"]) == (600, 3)
     assert pd.Series(numbers).groupby(rows["who"]).nunique().max() == 1
     found = ms.Folds.load(output)
     for fold in range(4):
@@ -110,8 +110,8 @@ def test_learn_with_folds_keeps_groups_together(made, tmp_path):
 
 
 @pytest.mark.xdist_group("mpi")
-def test_two_ranks_learn_the_same_folds(made, tmp_path):
-    folder, _ = made
+def test_two_ranks_learn_the_same_folds(prepared, tmp_path):
+    folder, _ = prepared
     command = [BIN / "mpiexec", "-n", "2", BIN / "mergesvm", "learn", f"{folder}/day*.parquet", "--label", "y"]
     command += ["--folds", "4", "--groups", "who", "--engine", "mpi", "-o", tmp_path / "all.knowledge"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=120)
@@ -122,8 +122,8 @@ def test_two_ranks_learn_the_same_folds(made, tmp_path):
         assert_same(one, other)
 
 
-def test_files_of_folds_merge_and_subtract_fold_by_fold(made, tmp_path):
-    folder, rows = made
+def test_files_of_folds_merge_and_subtract_fold_by_fold(prepared, tmp_path):
+    folder, rows = prepared
     numbers = fold_numbers(rows)
     ok("merge", "folds*.knowledge", "-o", tmp_path / "all.knowledge", cwd=folder)
     whole = ms.Folds.load(tmp_path / "all.knowledge")
@@ -138,8 +138,8 @@ def test_files_of_folds_merge_and_subtract_fold_by_fold(made, tmp_path):
     ]
 
 
-def test_like_and_features_accept_files_of_folds(made, tmp_path):
-    folder, _ = made
+def test_like_and_features_accept_files_of_folds(prepared, tmp_path):
+    folder, _ = prepared
     options = ["--label", "y", "--folds", "4", "-o", tmp_path / "mapped.knowledge", "--features", "hidden:8", "--quiet"]
     ok("learn", "day1.parquet", *options, "--columns", "a,b,c", cwd=folder)
     mapped = tmp_path / "mapped.knowledge"
@@ -150,68 +150,68 @@ def test_like_and_features_accept_files_of_folds(made, tmp_path):
         assert ms.Knowledge.load(tmp_path / name).features == expected
 
 
-def test_files_of_folds_are_inspected_and_solved_as_all_rows(made, tmp_path):
-    folder, rows = made
+def test_files_of_folds_are_inspected_and_solved_as_all_rows(prepared, tmp_path):
+    folder, rows = prepared
     sizes = np.bincount(fold_numbers(rows), minlength=4)
     shown = ok("inspect", "all.knowledge", cwd=folder)
     for part in ("600 rows in 3 classes", "4, by a hash of the group, column who"):
         assert part in shown
     for fold, count in enumerate(sizes):
         assert f"│ {fold:<4d} │  {count} │    {count / 600:.1%} │" in shown
-    told = json.loads(ok("inspect", "all.knowledge", "--json", cwd=folder))
-    assert (told["kind"], told["rows"], told["folds"]["rows"]) == ("folds", 600, sizes.tolist())
-    assert [origin["rows"] for origin in told["provenance"]] == [150, 200, 250]
+    result = json.loads(ok("inspect", "all.knowledge", "--json", cwd=folder))
+    assert (result["kind"], result["rows"], result["folds"]["rows"]) == ("folds", 600, sizes.tolist())
+    assert [origin["rows"] for origin in result["provenance"]] == [150, 200, 250]
     ok("solve", "all.knowledge", "--C", "10", "-o", tmp_path / "model.msvm", cwd=folder)
     expected = ms.solve(knowledge_of(rows), C=10)
     np.testing.assert_allclose(ms.load_model(tmp_path / "model.msvm").coef_, expected.coef_, rtol=1e-9)
     ok("stream", "day1.parquet", "--label", "y", "--from", "all.knowledge", "--quiet", cwd=folder)
 
 
-def test_auto_minimises_the_loss_of_refits_without_each_fold(made, tmp_path):
-    folder, rows = made
+def test_auto_minimises_the_loss_of_refits_without_each_fold(prepared, tmp_path):
+    folder, rows = prepared
     numbers, output = fold_numbers(rows), tmp_path / "model.msvm"
     options = ["--C", "auto", "--Cs", ",".join(map(str, CS)), "-o", output]
-    told = json.loads(ok("solve", "all.knowledge", *options, "--json", cwd=folder))
-    for C, row in zip(CS, told["candidates"], strict=True):
+    result = json.loads(ok("solve", "all.knowledge", *options, "--json", cwd=folder))
+    for C, row in zip(CS, result["candidates"], strict=True):
         loss = losses(rows, held_out(rows, numbers, C))
         expected = by_fold(numbers, lambda here, loss=loss: -loss[here].mean())
         np.testing.assert_allclose(row["scores"], expected, rtol=1e-9)
         np.testing.assert_allclose((row["score"], row["deviation"]), (expected.mean(), expected.std()), rtol=1e-8)
         assert (row["C"], row["class_weight"], row["multiclass"]) == (C, None, "ovr")
-    best = max(told["candidates"], key=lambda row: row["score"])
-    assert told["chosen"] == {"C": best["C"], "class_weight": None, "multiclass": "ovr"}
-    assert (told["scoring"], told["how"], told["score"]) == ("neg_squared_loss", "exact", best["score"])
+    best = max(result["candidates"], key=lambda row: row["score"])
+    assert result["chosen"] == {"C": best["C"], "class_weight": None, "multiclass": "ovr"}
+    assert (result["scoring"], result["how"], result["score"]) == ("neg_squared_loss", "exact", best["score"])
     model = ms.load_model(output)
     np.testing.assert_allclose(model.coef_, ms.solve(knowledge_of(rows), C=best["C"]).coef_, rtol=1e-9)
     assert model.domain.options["C"] == best["C"]
 
 
-def test_auto_class_weights_minimise_the_balanced_loss(made, tmp_path):
-    folder, rows = made
+def test_auto_class_weights_minimise_the_balanced_loss(prepared, tmp_path):
+    folder, rows = prepared
     numbers, y = fold_numbers(rows), rows["y"].to_numpy()
     options = ["--C", "1", "--class-weight", "auto", "-o", tmp_path / "model.msvm"]
-    told = json.loads(ok("solve", "all.knowledge", *options, "--json", cwd=folder))
-    assert (told["scoring"], told["edge"]) == ("neg_balanced_loss", None)
-    for weighting, row in zip([None, "balanced"], told["candidates"], strict=True):
+    result = json.loads(ok("solve", "all.knowledge", *options, "--json", cwd=folder))
+    assert (result["scoring"], result["edge"]) == ("neg_balanced_loss", None)
+    for weighting, row in zip([None, "balanced"], result["candidates"], strict=True):
         scores = held_out(rows, numbers, 1.0, weighting)
         expected = [-balanced_loss(y[numbers == fold], scores[numbers == fold]) for fold in range(4)]
         assert row["class_weight"] == weighting
         np.testing.assert_allclose(row["scores"], expected, rtol=1e-9)
-    assert told["chosen"]["class_weight"] == "balanced"
+    assert result["chosen"]["class_weight"] == "balanced"
     assert ms.load_model(tmp_path / "model.msvm").domain.options["class_weight"] == "balanced"
 
 
 @pytest.mark.parametrize(
     ("scoring", "score"), [("accuracy", accuracy_score), ("balanced_accuracy", balanced_accuracy_score)]
 )
-def test_scores_are_measured_with_data_and_estimated_without(scoring, score, made, tmp_path):
-    folder, rows = made
+def test_scores_are_measured_with_data_and_estimated_without(scoring, score, prepared, tmp_path):
+    folder, rows = prepared
     numbers, y = fold_numbers(rows), rows["y"].to_numpy()
     options = ["--C", "auto", "--Cs", ",".join(map(str, CS)), "--scoring", scoring, "-o", tmp_path / "model.msvm"]
     again = ["--data", "day1.parquet", "--data", "day[23].parquet", "--label", "y", "--batch-rows", "90"]
-    told = json.loads(ok("solve", "all.knowledge", *options, *again, "--json", cwd=folder))
-    assert (told["how"], told["measured_rows"], told["dropped"]) == ("measured", 600, 0)
-    for C, row in zip(CS, told["candidates"], strict=True):
+    result = json.loads(ok("solve", "all.knowledge", *options, *again, "--json", cwd=folder))
+    assert (result["how"], result["measured_rows"], result["dropped"]) == ("measured", 600, 0)
+    for C, row in zip(CS, result["candidates"], strict=True):
         predicted = CLASSES[held_out(rows, numbers, C).argmax(axis=1)]
         expected = by_fold(numbers, lambda here, predicted=predicted: score(y[here], predicted[here]))
         np.testing.assert_allclose(row["scores"], expected, rtol=1e-12)
@@ -221,21 +221,21 @@ def test_scores_are_measured_with_data_and_estimated_without(scoring, score, mad
     np.testing.assert_allclose([row["score"] for row in guessed["candidates"]], known.mean(), rtol=1e-12)
 
 
-def test_several_pieces_are_held_out_in_turn(made, tmp_path):
-    folder, rows = made
+def test_several_pieces_are_held_out_in_turn(prepared, tmp_path):
+    folder, rows = prepared
     days = np.repeat([0, 1, 2], [150, 200, 250])
     options = ["--C", "auto", "--Cs", "0.01,0.001", "-o", tmp_path / "model.msvm"]
-    told = json.loads(ok("solve", "day*.knowledge", *options, "--json", cwd=folder))
-    assert told["folds"] == [150, 200, 250]
-    for C, row in zip([0.001, 0.01], told["candidates"], strict=True):
+    result = json.loads(ok("solve", "day*.knowledge", *options, "--json", cwd=folder))
+    assert result["folds"] == [150, 200, 250]
+    for C, row in zip([0.001, 0.01], result["candidates"], strict=True):
         loss = losses(rows, held_out(rows, days, C))
         np.testing.assert_allclose(row["scores"], by_fold(days, lambda here, loss=loss: -loss[here].mean()), rtol=1e-9)
-    expected = ms.solve(knowledge_of(rows), C=told["chosen"]["C"])
+    expected = ms.solve(knowledge_of(rows), C=result["chosen"]["C"])
     np.testing.assert_allclose(ms.load_model(tmp_path / "model.msvm").coef_, expected.coef_, rtol=1e-9)
 
 
-def test_auto_multiclass_is_chosen_by_accuracy_printed_and_plotted(made, tmp_path):
-    folder, _ = made
+def test_auto_multiclass_is_chosen_by_accuracy_printed_and_plotted(prepared, tmp_path):
+    folder, _ = prepared
     terms = ["--C", "auto", "--class-weight", "auto", "--multiclass", "auto", "--Cs", "0.001,0.01,1"]
     picture = tmp_path / "path.png"
     shown = ok("solve", "all.knowledge", *terms, "-o", tmp_path / "m.msvm", "--picture", picture, cwd=folder)
@@ -260,8 +260,8 @@ def test_auto_multiclass_is_chosen_by_accuracy_printed_and_plotted(made, tmp_pat
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_c_chosen_at_the_edge_of_the_grid_is_a_warning(made, tmp_path):
-    folder, _ = made
+def test_a_c_chosen_at_the_edge_of_the_grid_is_a_warning(prepared, tmp_path):
+    folder, _ = prepared
     options = ["--C", "auto", "--force", "-o", tmp_path / "m.msvm"]
     low = ok("solve", "all.knowledge", *options, "--Cs", "1e-5,1e-4", cwd=folder)
     assert "Warning: 0.0001 is the largest C tried" in low
@@ -270,15 +270,15 @@ def test_a_c_chosen_at_the_edge_of_the_grid_is_a_warning(made, tmp_path):
     assert "Warning" not in plain
 
 
-def test_two_classes_have_one_multiclass_scheme(made, tmp_path):
-    _, rows = made
+def test_two_classes_have_one_multiclass_scheme(prepared, tmp_path):
+    _, rows = prepared
     two = rows[rows["y"] != "middle"]
     ms.learn(two[COLUMNS], two["y"], folds=3).save(tmp_path / "two.knowledge")
     options = ["--C", "auto", "--multiclass", "auto", "--class-weight", "low=2,high=1", "-o", "m.msvm", "--json"]
-    told = json.loads(ok("solve", "two.knowledge", *options, cwd=tmp_path))
-    assert len(told["candidates"]) == 25
-    assert told["scoring"] == "neg_balanced_loss"
-    assert told["chosen"]["class_weight"] == {"low": 2.0, "high": 1.0}
+    result = json.loads(ok("solve", "two.knowledge", *options, cwd=tmp_path))
+    assert len(result["candidates"]) == 25
+    assert result["scoring"] == "neg_balanced_loss"
+    assert result["chosen"]["class_weight"] == {"low": 2.0, "high": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -335,8 +335,8 @@ def test_two_classes_have_one_multiclass_scheme(made, tmp_path):
         (["predict", "all.knowledge", "day1.parquet"], "mergesvm solve"),
     ],
 )
-def test_invalid_input_is_one_error_and_writes_nothing(arguments, what, made, tmp_path):
-    folder, rows = made
+def test_invalid_input_is_one_error_and_writes_nothing(arguments, what, prepared, tmp_path):
+    folder, rows = prepared
     for file in folder.iterdir():
         (tmp_path / file.name).symlink_to(file)
     ms.learn(rows[COLUMNS], rows["y"], folds=3).save(tmp_path / "three.knowledge")
@@ -344,9 +344,9 @@ def test_invalid_input_is_one_error_and_writes_nothing(arguments, what, made, tm
     for number in (1, 2):
         ms.learn(rows[COLUMNS], rows["y"], per_class=False).save(tmp_path / f"pooled{number}.knowledge")
     output = tmp_path / "out.parquet"
-    said = error(*arguments, "-o", output, cwd=tmp_path)
-    assert said.startswith("Error: ")
-    assert what in said
+    message = error(*arguments, "-o", output, cwd=tmp_path)
+    assert message.startswith("Error: ")
+    assert what in message
     assert not output.exists()
 
 
@@ -359,9 +359,9 @@ def test_warnings_have_no_source_location_and_quiet_hides_them(tmp_path):
         return subprocess.run([*command, *arguments], capture_output=True, text=True, cwd=tmp_path, check=True).stderr
 
     run("learn", "rows.csv", "--label", "y", "--folds", "5", "-o", "folds.knowledge", "--quiet")
-    told = run("solve", "folds.knowledge", "--C", "auto", "-o", "model.msvm")
-    assert told.startswith("Warning: All rows of class 'rare' are in fold ")
-    assert ".py" not in told
+    result = run("solve", "folds.knowledge", "--C", "auto", "-o", "model.msvm")
+    assert result.startswith("Warning: All rows of class 'rare' are in fold ")
+    assert ".py" not in result
     assert run("solve", "folds.knowledge", "--C", "auto", "-o", "other.msvm", "--quiet") == ""
     page = json.loads(
         subprocess.run(

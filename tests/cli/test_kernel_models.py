@@ -1,4 +1,4 @@
-"""Kernel models on the command line: inspect, predict and evaluate, with files that were saved before."""
+"""Kernel models on the command line: inspect, predict and evaluate."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def frame(rows, seed):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A folder with rows to predict, a model, and the machine that it is of."""
+def prepared(tmp_path_factory):
+    """A folder with test rows and a model, the test rows, the estimator, and an SVC to compare with."""
     folder = tmp_path_factory.mktemp("kernel")
     train, test = frame(300, 1), frame(200, 2)
     test.assign(id=np.arange(200)).to_parquet(folder / "test.parquet")
@@ -41,33 +41,38 @@ def made(tmp_path_factory):
     return folder, test, machine, peer
 
 
-def test_inspect_prints_a_kernel_model(made):
-    folder, _, machine, _ = made
+def test_inspect_prints_a_kernel_model(prepared):
+    folder, _, machine, _ = prepared
     shown = ok("inspect", "model.msvm", cwd=folder)
     lines = [[cell.strip() for cell in line.strip("│┃ ").replace("┃", "│").split("│")] for line in shown.splitlines()]
-    told = {cells[0]: cells[1:] for cells in lines if len(cells) > 1}
+    result = {cells[0]: cells[1:] for cells in lines if len(cells) > 1}
     total = int(machine.n_support_.sum())
-    assert told["kernel"] == ["rbf, gamma 0.25"]
-    assert told["support vectors"] == [f"{total} (float64)"]
-    assert (told["C"], told["solver"], told["trained by"]) == (["5"], ["working-set"], ["2 units"])
-    assert told["beta"] == ["none: the intercept is not penalised"]
-    assert told["class"] == ["rows", "weight", "fraction", "support vectors"]
+    assert result["kernel"] == ["rbf, gamma 0.25"]
+    assert result["support vectors"] == [f"{total} (float64)"]
+    assert (result["C"], result["solver"], result["trained by"]) == (["5"], ["working-set"], ["2 units"])
+    assert result["beta"] == ["none: the intercept is not penalised"]
+    assert result["class"] == ["rows", "weight", "fraction", "support vectors"]
     for label, count in zip(machine.classes_, machine.n_support_, strict=True):
-        assert told[label][-1] == str(count)
+        assert result[label][-1] == str(count)
 
 
-def test_inspect_prints_a_kernel_model_as_json(made):
-    folder, _, machine, _ = made
-    told = json.loads(ok("inspect", "model.msvm", "--json", cwd=folder))
-    assert told["kernel"] == {"kind": "rbf", "gamma": 0.25, "degree": 3, "coef0": 0.0}
-    assert told["support_vectors"] == machine.n_support_.tolist()
-    assert told["terms"] == {"C": 5.0, "class_weight": "None", "multiclass": "ovo", "beta": None, "units": 2}
-    assert (told["kind"], told["classes"], told["rows"]) == ("model", ["far", "middle", "near"], 300)
-    assert (told["sparse"], told["dtype"], told["precision"], told["ties"]) == (False, "float64", "float64", "recount")
+def test_inspect_prints_a_kernel_model_as_json(prepared):
+    folder, _, machine, _ = prepared
+    result = json.loads(ok("inspect", "model.msvm", "--json", cwd=folder))
+    assert result["kernel"] == {"kind": "rbf", "gamma": 0.25, "degree": 3, "coef0": 0.0}
+    assert result["support_vectors"] == machine.n_support_.tolist()
+    assert result["terms"] == {"C": 5.0, "class_weight": "None", "multiclass": "ovo", "beta": None, "units": 2}
+    assert (result["kind"], result["classes"], result["rows"]) == ("model", ["far", "middle", "near"], 300)
+    assert (result["sparse"], result["dtype"], result["precision"], result["ties"]) == (
+        False,
+        "float64",
+        "float64",
+        "recount",
+    )
 
 
-def test_predictions_equal_the_estimator_and_svc(made, tmp_path):
-    folder, test, machine, peer = made
+def test_predictions_equal_the_estimator_and_svc(prepared, tmp_path):
+    folder, test, machine, peer = prepared
     output = tmp_path / "predictions.parquet"
     arguments = ("--keep", "id", "--proba", "-o", output, "--quiet")
     ok("predict", "model.msvm", "test.parquet", *arguments, cwd=folder)
@@ -79,17 +84,17 @@ def test_predictions_equal_the_estimator_and_svc(made, tmp_path):
     np.testing.assert_array_equal(probabilities, machine.predict_proba(test[NAMES]))
 
 
-def test_evaluate_and_its_report_equal_the_estimator(made, tmp_path):
-    folder, test, machine, _ = made
+def test_evaluate_and_its_report_equal_the_estimator(prepared, tmp_path):
+    folder, test, machine, _ = prepared
     report = tmp_path / "report.html"
     arguments = ("--label", "y", "--report", report, "--json")
     command = [sys.executable, "-c", SCRIPT, "evaluate", "model.msvm", "test.parquet", *map(str, arguments)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    result = json.loads(done.stdout)
     expected = accuracy_score(test["y"], machine.predict(test[NAMES]))
     assert expected > 0.85
-    assert told["accuracy"] == pytest.approx(expected)
+    assert result["accuracy"] == pytest.approx(expected)
     page = report.read_text()
     assert "KernelModel of 3 classes x 3 features" in page
     assert "one-vs-one" in page
@@ -101,14 +106,14 @@ def test_libsvm_files_are_predicted_by_a_sparse_kernel_model(tmp_path):
     machine = ms.ParallelKernelSVC("poly", 1.0, C=2.0, beta=0.5, degree=2, coef0=1.0, n_jobs=1).fit(X, y)
     machine.model_.save(tmp_path / "model.msvm")
     dump_svmlight_file(sparse.csr_matrix(X), y, str(tmp_path / "rows.svm"), zero_based=False)
-    told = json.loads(ok("evaluate", "model.msvm", "rows.svm", "--json", cwd=tmp_path))
-    assert told["accuracy"] == pytest.approx(machine.score(X, y))
+    result = json.loads(ok("evaluate", "model.msvm", "rows.svm", "--json", cwd=tmp_path))
+    assert result["accuracy"] == pytest.approx(machine.score(X, y))
     shown = ok("inspect", "model.msvm", cwd=tmp_path)
     assert "poly, gamma 1, degree 2, coef0 1" in shown
     assert f"{machine.n_support_.sum()} (sparse, float64)" in shown
     assert "0.5" in next(line for line in shown.splitlines() if "beta" in line)
 
 
-def test_solve_rejects_a_kernel_model(made):
-    said = error("solve", "model.msvm", "-o", "again.msvm", cwd=made[0])
-    assert "holds a model, not knowledge" in " ".join(said.split())
+def test_solve_rejects_a_kernel_model(prepared):
+    message = error("solve", "model.msvm", "-o", "again.msvm", cwd=prepared[0])
+    assert "holds a model, not knowledge" in " ".join(message.split())

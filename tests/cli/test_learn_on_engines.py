@@ -1,4 +1,4 @@
-"""``mergesvm learn`` on every engine, as a user runs it: real processes, real clusters."""
+"""``mergesvm learn`` on every engine, in processes and clusters of its own."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def test_ranks_with_local_files_share_a_map_frozen_by_the_root(days):
         command += ["-n", "1", COMMAND, "learn", str(path), *map(str, options), ":"]
     done = subprocess.run(command[:-1], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["rows"] == 900
-    assert said["traffic"]["rounds"] >= 2
+    message = json.loads(done.stdout)
+    assert message["rows"] == 900
+    assert message["traffic"]["rounds"] >= 2
     found = ms.Knowledge.load(folder / "k")
     assert_same_in_float32(found, ms.learn(ms.scan(own, label="y"), features=found.features))
 
@@ -90,19 +90,19 @@ def assert_same_in_float32(found, expected):
 
 @pytest.mark.xdist_group("mpi")
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--label", "nothing"], "there is no column 'nothing'"),
         (["--label", "y", "--workers", "3"], "mpiexec -n 3"),
         (["--label", "y", "--features", "wrong:4"], "wrong"),
     ],
 )
-def test_only_the_root_rank_prints_errors(options, said, days):
+def test_only_the_root_rank_prints_errors(options, message, days):
     folder, _ = days
     done = run("learn", folder / "day0.parquet", "--engine", "mpi", "-o", folder / "out", *options, ranks=4)
     assert done.returncode == 2
     assert done.stderr.count("Error:") == 1, done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
     assert not (folder / "out").exists()
 
 
@@ -154,7 +154,7 @@ def _seconds(pid: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--engine", "cloud"], "Unknown engine 'cloud'"),
         (["--address", "tcp://127.0.0.1:1"], "has no address"),
@@ -163,9 +163,9 @@ def _seconds(pid: int) -> float:
         (["--local"], "local is for mpi"),
     ],
 )
-def test_unavailable_engines_are_rejected(options, said, days):
+def test_unavailable_engines_are_rejected(options, message, days):
     folder, _ = days
     done = run("learn", folder / "day0.parquet", "--label", "y", "-o", folder / "out", *options)
     assert done.returncode == 2, done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""Maps on the command line: planned once, learned with everywhere."""
+"""``mergesvm map``, and learning with the feature map it writes."""
 
 from __future__ import annotations
 
@@ -25,19 +25,29 @@ def days(tmp_path):
 
 
 def test_nodes_with_one_map_give_the_model_of_all_rows(days):
-    said = ok("map", "day1.csv", "--label", "y", "--category", "auto", "--features", "fourier:80,precision=float64",
-              "-o", "plan.features", cwd=days)  # fmt: skip
-    assert "6 columns become 80 features" in said
+    message = ok("map", "day1.csv", "--label", "y", "--category", "auto", "--features", "fourier:80,precision=float64",
+              "-o", "map.features", cwd=days)  # fmt: skip
+    assert "6 columns become 80 features" in message
     for day in (1, 2):
-        ok("learn", f"day{day}.csv", "--label", "y", "--features", "plan.features", "-o", f"{day}.knowledge", cwd=days)
+        ok(
+            "learn",
+            f"day{day}.csv",
+            "--label",
+            "y",
+            "--features",
+            "map.features",
+            "-o",
+            f"{day}.knowledge",
+            cwd=days,
+        )
     ok("merge", "1.knowledge", "2.knowledge", "-o", "all.knowledge", cwd=days)
     ok("solve", "all.knowledge", "-o", "model.msvm", cwd=days)
     ok("predict", "model.msvm", "day2.csv", "-o", "predicted.csv", cwd=days)
-    plan = ms.features.load(days / "plan.features")
-    assert dict(plan.layout.categories) == {"colour": ("blue", "green", "red")}
-    whole = ms.learn(ms.scan(days / "day*.csv", label="y", like=plan), features=plan)
+    frozen = ms.features.load(days / "map.features")
+    assert dict(frozen.layout.categories) == {"colour": ("blue", "green", "red")}
+    whole = ms.learn(ms.scan(days / "day*.csv", label="y", like=frozen), features=frozen)
     model = ms.solve(whole)
-    rows = next(iter(ms.scan(days / "day2.csv", like=plan))).rows
+    rows = next(iter(ms.scan(days / "day2.csv", like=frozen))).rows
     np.testing.assert_allclose(ms.load_model(days / "model.msvm").scores(rows), model.scores(rows), atol=1e-9)
     predicted = pd.read_csv(days / "predicted.csv").iloc[:, 0]
     assert (predicted.to_numpy() == model.predict(rows)).all()
@@ -46,8 +56,8 @@ def test_nodes_with_one_map_give_the_model_of_all_rows(days):
 
 def test_learn_freezes_a_map_given_by_name_and_says_so(days):
     options = ("--label", "y", "--columns", "a,b")
-    said = ok("learn", "day1.csv", *options, "--features", "fourier:50,detail=0.5", "-o", "1.knowledge", cwd=days)
-    assert "was frozen on the first rows of these files" in said
+    message = ok("learn", "day1.csv", *options, "--features", "fourier:50,detail=0.5", "-o", "1.knowledge", cwd=days)
+    assert "was frozen on the first rows of these files" in message
     done = ok("learn", "day2.csv", *options, "--features", "1.knowledge", "-o", "2.knowledge", "--json", cwd=days)
     assert json.loads(done)["frozen_here"] is False
     ok("learn", "day2.csv", "--label", "y", "--like", "1.knowledge", "-o", "3.knowledge", cwd=days)
@@ -62,12 +72,12 @@ def test_learn_freezes_a_map_given_by_name_and_says_so(days):
 def test_inspect_shows_a_feature_map(days):
     ok("map", "day1.csv", "--label", "y", "--columns", "a,b", "--features", "hidden:30", "--seed", "4",
        "-o", "p.features", cwd=days)  # fmt: skip
-    said = ok("inspect", "p.features", cwd=days)
-    plan = ms.features.load(days / "p.features")
-    assert "HiddenLayer(30, seed=4)" in said
-    assert plan.fingerprint[:32] in said
+    message = ok("inspect", "p.features", cwd=days)
+    frozen = ms.features.load(days / "p.features")
+    assert "HiddenLayer(30, seed=4)" in message
+    assert frozen.fingerprint[:32] in message
     found = json.loads(ok("inspect", "p.features", "--json", cwd=days))
-    assert found["fingerprint"] == plan.fingerprint
+    assert found["fingerprint"] == frozen.fingerprint
     assert found["names"] == ["a", "b"]
     ok("learn", "day1.csv", "--label", "y", "--features", "p.features", "-o", "k.knowledge", cwd=days)
     assert "HiddenLayer(30, seed=4)" in ok("inspect", "k.knowledge", cwd=days)
@@ -95,9 +105,9 @@ def test_invalid_maps_are_rejected(days, line, what):
 
 def test_a_model_with_a_map_can_be_subtracted_exported_and_evaluated(days):
     options = ("--label", "y", "--columns", "a,b,c", "--features", "hidden:40,precision=float64")
-    ok("map", "day1.csv", *options, "-o", "plan.features", cwd=days)
+    ok("map", "day1.csv", *options, "-o", "map.features", cwd=days)
     for day in (1, 2):
-        learning = ("learn", f"day{day}.csv", "--label", "y", "--features", "plan.features", "--pooled")
+        learning = ("learn", f"day{day}.csv", "--label", "y", "--features", "map.features", "--pooled")
         ok(*learning, "-o", f"{day}.knowledge", cwd=days)
     ok("merge", "1.knowledge", "2.knowledge", "-o", "all.knowledge", cwd=days)
     ok("subtract", "all.knowledge", "1.knowledge", "-o", "rest.knowledge", cwd=days)
@@ -106,14 +116,14 @@ def test_a_model_with_a_map_can_be_subtracted_exported_and_evaluated(days):
         ok("evaluate", "model.msvm", "day1.csv", "--label", "y", "--report", "report.html", "--json", cwd=days)
     )
     frame = pd.read_csv(days / "day2.csv")
-    plan = ms.features.load(days / "plan.features")
-    model = ms.solve(ms.learn(frame[["a", "b", "c"]], frame["y"], features=plan, per_class=False), C=10)
+    frozen = ms.features.load(days / "map.features")
+    model = ms.solve(ms.learn(frame[["a", "b", "c"]], frame["y"], features=frozen, per_class=False), C=10)
     test = pd.read_csv(days / "day1.csv")
     np.testing.assert_allclose(ms.load_model(days / "model.msvm").coef_, model.coef_, rtol=1e-6, atol=1e-8)
     assert found["accuracy"] == pytest.approx(model.score(test[["a", "b", "c"]], test["y"]), abs=1e-12)
     assert "<html" in (days / "report.html").read_text()
     assert (days / "model.onnx").stat().st_size > 1000
     answer = json.loads(ok("inspect", "model.msvm", "--json", cwd=days))
-    assert answer["fingerprint"] == plan.fingerprint
+    assert answer["fingerprint"] == frozen.fingerprint
     assert answer["features"] == 40
     assert answer["names"] == ["a", "b", "c"]

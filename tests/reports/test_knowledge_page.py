@@ -1,10 +1,9 @@
-"""The report of what sums alone tell: its numbers against refits on the rows, and its page against hostile names."""
+"""Reports of knowledge: numbers against refits on the rows, and pages with hostile names."""
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ from scipy.stats import norm
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 import mergesvm as ms
-from mergesvm.cli.main import main
+from cli.commandline import error, ok, run
 from mergesvm.methods.proximal.path import USUAL_CS
 from mergesvm.reports.answers import MAX_OPERATIONS
 from mergesvm.reports.formatting import plain
@@ -21,30 +20,25 @@ from reports.pages import HOSTILE, Page, assert_self_contained
 
 
 @pytest.fixture
-def report(monkeypatch, capsys, tmp_path):
-    """The command in this process: what it says as JSON, and its page; or its error."""
+def report(tmp_path):
+    """Run the report command: its JSON and its page, or its error."""
 
-    def run(*arguments, code=0):
+    def run_report(*arguments, code=0):
         output = tmp_path / "report.html"
-        given = ["mergesvm", "report", *map(str, arguments), "-o", str(output), "--json", "--force"]
-        monkeypatch.setattr(sys, "argv", given)
-        monkeypatch.setattr("signal.signal", lambda *_: None)
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        assert (end.value.code or 0) == code, err
+        done = run("report", *arguments, "-o", output, "--json", "--force")
+        assert done.returncode == code, done.stderr
         if code:
             assert not output.exists()
-            return err
+            return done.stderr
         text = output.read_text()
         assert [path.name for path in tmp_path.glob("*report*")] == ["report.html"]
-        return json.loads(out), text
+        return json.loads(done.stdout), text
 
-    return run
+    return run_report
 
 
 def iris_pieces(folder, count=5):
-    """Iris dealt to pieces: the rows and labels of each, which are saved, too."""
+    """Save Iris as pieces of knowledge; return the rows and labels of each."""
     data, order = load_iris(), np.random.default_rng(3).permutation(150)
     pieces = []
     for number, at in enumerate(np.array_split(order, count)):
@@ -70,19 +64,19 @@ def stacked(pieces, without=None):
 
 
 def refit(X, y, labels, C, balanced=False):
-    """Coefficients and intercepts of each class against the rest, by plain normal equations."""
+    """One-vs-rest coefficients and intercepts by the normal equations."""
     E = np.column_stack([X, np.ones(len(X))])
-    planes = []
+    hyperplanes = []
     for label in labels if len(labels) > 2 else labels[1:]:
         t = np.where(y == label, 1.0, -1.0)
         omega = np.where(t > 0, len(t) / (2 * (t > 0).sum()), len(t) / (2 * (t < 0).sum())) if balanced else 1.0
         E_omega = E * np.broadcast_to(omega, len(t))[:, None]
-        planes.append(np.linalg.solve(np.eye(E.shape[1]) / C + E.T @ E_omega, E_omega.T @ t))
-    return np.array(planes)
+        hyperplanes.append(np.linalg.solve(np.eye(E.shape[1]) / C + E.T @ E_omega, E_omega.T @ t))
+    return np.array(hyperplanes)
 
 
-def loss(planes, X, y, labels):
-    scores = np.column_stack([X, np.ones(len(X))]) @ planes.T
+def loss(hyperplanes, X, y, labels):
+    scores = np.column_stack([X, np.ones(len(X))]) @ hyperplanes.T
     wanted = labels if len(labels) > 2 else labels[1:]
     signs = np.column_stack([np.where(y == label, 1.0, -1.0) for label in wanted])
     return float(((1 - signs * scores) ** 2).mean())
@@ -92,7 +86,7 @@ def test_held_out_loss_and_chosen_c_equal_refits_on_the_rows(report, tmp_path):
     folder = tmp_path / "nodes"
     folder.mkdir()
     pieces = iris_pieces(folder)
-    told, text = report(folder)
+    result, text = report(folder)
     labels = ["setosa", "versicolor", "virginica"]
 
     def held_out(C, balanced=False):
@@ -101,16 +95,16 @@ def test_held_out_loss_and_chosen_c_equal_refits_on_the_rows(report, tmp_path):
         return np.mean([loss(models[fold], *pieces[fold], labels) for fold in folds])
 
     losses = [held_out(C) for C in USUAL_CS]
-    assert told["C"] == pytest.approx(USUAL_CS[int(np.argmin(losses))])
-    assert told["estimates"]["loss"] == pytest.approx(min(losses), rel=1e-8)
-    found = {(row["C"], row["class_weight"]): -row["neg_squared_loss"] for row in told["path"]}
+    assert result["C"] == pytest.approx(USUAL_CS[int(np.argmin(losses))])
+    assert result["estimates"]["loss"] == pytest.approx(min(losses), rel=1e-8)
+    found = {(row["C"], row["class_weight"]): -row["neg_squared_loss"] for row in result["path"]}
     assert len(found) == 50
     for at in (4, 12, 20):
         C = float(USUAL_CS[at])
         assert found[C, None] == pytest.approx(losses[at], rel=1e-8)
         assert found[C, "balanced"] == pytest.approx(held_out(C, balanced=True), rel=1e-8)
-    assert told["held_out"] == "5 pieces, each in turn"
-    assert told["how"] == "by the least held-out squared loss"
+    assert result["held_out"] == "5 pieces, each in turn"
+    assert result["how"] == "by the least held-out squared loss"
     assert f"{min(losses):.4f}" in Page(text).texts
 
 
@@ -118,7 +112,7 @@ def test_estimates_of_two_classes_equal_the_formulas_for_normal_scores(report, t
     folder = tmp_path / "clinics"
     folder.mkdir()
     pieces = cancer_pieces(folder)
-    told, text = report(folder / "*.knowledge", "--C", "0.5")
+    result, text = report(folder / "*.knowledge", "--C", "0.5")
     recalls, accuracies, aucs = [], [], []
     for fold, (X, y) in enumerate(pieces):
         (plane,) = refit(*stacked(pieces, fold), [0, 1], 0.5)
@@ -128,8 +122,8 @@ def test_estimates_of_two_classes_equal_the_formulas_for_normal_scores(report, t
         recalls.append(recall * [(y == 0).sum(), (y == 1).sum()])
         accuracies.append(recalls[-1].sum() / len(y))
         aucs.append(norm.cdf((high - low) / np.hypot(narrow, wide)))
-    assert (told["C"], told["how"]) == (0.5, "as given")
-    estimates = told["estimates"]
+    assert (result["C"], result["how"]) == (0.5, "as given")
+    estimates = result["estimates"]
     assert estimates["accuracy"] == pytest.approx(np.mean(accuracies), rel=1e-8)
     assert estimates["deviations"]["accuracy"] == pytest.approx(np.std(accuracies), rel=1e-8)
     assert estimates["auc"] == pytest.approx(np.mean(aucs), rel=1e-8)
@@ -144,20 +138,20 @@ def test_operating_points_equal_the_formulas_for_normal_scores(report, tmp_path)
     folder = tmp_path / "clinic"
     folder.mkdir()
     (piece,) = cancer_pieces(folder, count=1)
-    told, text = report(folder / "clinic0.knowledge")
+    result, text = report(folder / "clinic0.knowledge")
     (plane,) = refit(*piece, [0, 1], 1.0)
     scores, y = piece[0] @ plane[:-1] + plane[-1], piece[1]
     threshold = norm.ppf(0.1, scores[y == 1].mean(), scores[y == 1].std())
-    points = {point["wanted"]: point for point in told["curve"]["points"]}
+    points = {point["wanted"]: point for point in result["curve"]["points"]}
     assert points["recall 90 %"]["threshold"] == pytest.approx(threshold, rel=1e-8)
     false = norm.sf(threshold, scores[y == 0].mean(), scores[y == 0].std())
     assert points["recall 90 %"]["false_positive_rate"] == pytest.approx(false, rel=1e-6)
     assert points["false positives 1 %"]["false_positive_rate"] == pytest.approx(0.01, rel=1e-8)
-    assert told["how"] == "by default"
-    assert told["estimates"]["on"] == "the rows learned from"
-    assert told["estimates"]["loss"] == pytest.approx(loss(plane[None], *piece, [0, 1]), rel=1e-8)
-    assert {"path", "influence", "drift"} == set(told["missing"])
-    assert "--folds 5" in told["missing"]["path"]
+    assert result["how"] == "by default"
+    assert result["estimates"]["on"] == "the rows learned from"
+    assert result["estimates"]["loss"] == pytest.approx(loss(plane[None], *piece, [0, 1]), rel=1e-8)
+    assert {"path", "influence", "drift"} == set(result["missing"])
+    assert "--folds 5" in result["missing"]["path"]
     assert "in sample" in text
     assert f"{points['recall 90 %']['threshold']:.4g}" in Page(text).texts
 
@@ -169,15 +163,15 @@ def test_influence_drift_and_coefficients_equal_refits_on_the_rows(report, tmp_p
     X, y = pieces[2][0] + [0, 0, 4.0, 0, 0, 0], 1 - pieces[2][1]
     pieces[2] = X, y
     ms.learn(X, y).save(folder / "clinic2.knowledge")
-    told, text = report(folder, "--C", "1")
-    worst = told["influence"][0]
+    result, text = report(folder, "--C", "1")
+    worst = result["influence"][0]
     assert worst["piece"] == "clinic2"
     others = stacked(pieces, 2)
     with_it, without = (loss(refit(*rows, [0, 1], 1.0), *others, [0, 1]) for rows in (stacked(pieces), others))
     assert worst["relative_loss_reduction"] == pytest.approx((with_it - without) / with_it, rel=1e-8)
     assert f"{(with_it - without) / with_it:.2%}" in Page(text).texts
-    assert told["drift"]["drifted"][0] == "clinic2"
-    furthest = told["drift"]["classes"][0]
+    assert result["drift"]["drifted"][0] == "clinic2"
+    furthest = result["drift"]["classes"][0]
     mine, rest = X[y == furthest["class"]], others[0][others[1] == furthest["class"]]
     scatter = sum((rows - rows.mean(axis=0)).T @ (rows - rows.mean(axis=0)) for rows in (mine, rest))
     gap = mine.mean(axis=0) - rest.mean(axis=0)
@@ -185,7 +179,7 @@ def test_influence_drift_and_coefficients_equal_refits_on_the_rows(report, tmp_p
     assert furthest["distance"] == pytest.approx(distance, rel=1e-8)
     every = stacked(pieces)
     sizes = np.abs(refit(*every, [0, 1], 1.0)[0, :-1] * every[0].std(axis=0))
-    largest = told["importance"][0]
+    largest = result["importance"][0]
     assert largest["feature"] == f"column {sizes.argmax()}"
     assert largest["importance"] == pytest.approx(sizes.max(), rel=1e-8)
     assert "<b>" in text
@@ -221,13 +215,13 @@ def test_many_pieces_are_held_out_in_groups_and_the_worst_are_shown(report, tmp_
     names = [f"node{number:02d}" for number in range(55)]
     for number, name in enumerate(names):
         ms.learn(X[number::55, 20:28], y[number::55] % 2).save(tmp_path / f"{name}.knowledge")
-    told, text = report(tmp_path)
-    assert told["held_out"] == "55 pieces, in 10 groups"
-    assert len(told["influence"]) == 55
+    result, text = report(tmp_path)
+    assert result["held_out"] == "55 pieces, in 10 groups"
+    assert len(result["influence"]) == 55
     groups = ms.Folds(
         [ms.merge([ms.learn(X[n::55, 20:28], y[n::55] % 2) for n in range(g, 55, 10)]) for g in range(10)]
     )
-    assert told["estimates"]["loss"] == pytest.approx(-ms.validate(groups, Cs=[told["C"]]).best_score, rel=1e-8)
+    assert result["estimates"]["loss"] == pytest.approx(-ms.validate(groups, Cs=[result["C"]]).best_score, rel=1e-8)
     shown = [row for row in re.findall(r"<tr>.*?</tr>", text) if "node" in row]
     assert len(shown) == 100
     assert "the 50 largest of 55" in text
@@ -249,10 +243,10 @@ def test_chosen_options_equal_validate(options, terms, report, tmp_path):
     data = load_iris()
     folds = ms.learn(data.data[:130], data.target[:130], folds=3)
     folds.save(tmp_path / "iris.knowledge")
-    told, text = report(tmp_path / "iris.knowledge", *options)
+    result, text = report(tmp_path / "iris.knowledge", *options)
     best = ms.validate(folds, **terms).best
-    assert told["C"] == pytest.approx(best.C)
-    assert (told["class_weight"], told["multiclass"]) == (best.class_weight, best.multiclass)
+    assert result["C"] == pytest.approx(best.C)
+    assert (result["class_weight"], result["multiclass"]) == (best.class_weight, best.multiclass)
     Page(text)
 
 
@@ -280,33 +274,33 @@ def test_pooled_knowledge_lists_what_is_missing_and_why(report, tmp_path):
     for number in range(3):
         some = slice(number, None, 3)
         ms.learn(data.data[some], data.target[some], per_class=False).save(tmp_path / f"{number}.knowledge")
-    told, text = report(tmp_path)
+    result, text = report(tmp_path)
     assert_self_contained(text)
-    assert {"path", "drift"} <= set(told["missing"])
-    assert "pooled" in told["missing"]["path"]
-    assert len(told["influence"]) == 3
-    assert told["elimination"]["best"] is None
-    assert told["missing"]["drift"] in Page(text).texts
+    assert {"path", "drift"} <= set(result["missing"])
+    assert "pooled" in result["missing"]["path"]
+    assert len(result["influence"]) == 3
+    assert result["elimination"]["best"] is None
+    assert result["missing"]["drift"] in Page(text).texts
     total = ms.learn(data.data, data.target, per_class=False)
     expected = ms.expected(ms.solve(total), total)
-    assert told["estimates"]["accuracy"] == pytest.approx(expected.accuracy, abs=2e-3)
+    assert result["estimates"]["accuracy"] == pytest.approx(expected.accuracy, abs=2e-3)
 
 
 def test_one_class_one_piece_and_one_feature_are_reasons(report, tmp_path):
     generator = np.random.default_rng(0)
     for number in range(2):
         ms.learn(generator.normal(size=(40, 2)), ["only"] * 40).save(tmp_path / f"{number}.knowledge")
-    told, text = report(tmp_path)
+    result, text = report(tmp_path)
     assert_self_contained(text)
-    assert "only one class, 'only'" in told["missing"]["path"]
-    assert (told["C"], len(told["drift"]["classes"])) == (None, 2)
-    told, text = report(tmp_path / "0.knowledge")
+    assert "only one class, 'only'" in result["missing"]["path"]
+    assert (result["C"], len(result["drift"]["classes"])) == (None, 2)
+    result, text = report(tmp_path / "0.knowledge")
     assert_self_contained(text)
-    assert "only one piece" in told["missing"]["drift"]
+    assert "only one piece" in result["missing"]["drift"]
     ms.learn([[0.0], [1.0], [2.0], [3.5]], [0, 0, 1, 1]).save(tmp_path / "narrow.knowledge")
-    told, text = report(tmp_path / "narrow.knowledge")
+    result, text = report(tmp_path / "narrow.knowledge")
     assert_self_contained(text)
-    assert told["missing"]["elimination"] == "There is only one feature."
+    assert result["missing"]["elimination"] == "There is only one feature."
 
 
 def test_pieces_that_lack_classes_or_rows_are_reported(report, tmp_path):
@@ -316,19 +310,19 @@ def test_pieces_that_lack_classes_or_rows_are_reported(report, tmp_path):
     some = ms.learn(X[::3], y[::3])
     some.save(tmp_path / "some.knowledge")
     (some - some).save(tmp_path / "none.knowledge")
-    told, text = report(tmp_path)
+    result, text = report(tmp_path)
     assert_self_contained(text)
-    assert told["rows"] == 200
-    assert told["held_out"] == "3 pieces, each in turn"
-    told, text = report(tmp_path / "first.knowledge", tmp_path / "others.knowledge")
+    assert result["rows"] == 200
+    assert result["held_out"] == "3 pieces, each in turn"
+    result, text = report(tmp_path / "first.knowledge", tmp_path / "others.knowledge")
     assert_self_contained(text)
-    assert [row["note"] for row in told["influence"]] == [
+    assert [row["note"] for row in result["influence"]] == [
         "all rows of class 0 are in this piece: no model without it",
         "all rows of class 1, 2 are in this piece: no model without it",
     ]
-    assert "No class is in two folds or pieces" in told["missing"]["path"]
-    assert told["estimates"]["on"] == "the rows learned from"
-    assert told["estimates"]["loss"] is not None
+    assert "No class is in two folds or pieces" in result["missing"]["path"]
+    assert result["estimates"]["on"] == "the rows learned from"
+    assert result["estimates"]["loss"] is not None
 
 
 def test_slow_parts_are_left_out_with_a_remark(report, tmp_path, monkeypatch):
@@ -336,19 +330,19 @@ def test_slow_parts_are_left_out_with_a_remark(report, tmp_path, monkeypatch):
     ms.learn(X[:, 20:40], y, folds=3).save(tmp_path / "digits.knowledge")
     for name in MAX_OPERATIONS:
         monkeypatch.setitem(MAX_OPERATIONS, name, 1.0)
-    told, text = report(tmp_path / "digits.knowledge")
+    result, text = report(tmp_path / "digits.knowledge")
     assert_self_contained(text)
-    assert {row["class_weight"] for row in told["path"]} == {None}
-    assert "accuracy" not in told["path"][0]
-    assert "too long with 20 features" in told["missing"]["elimination"]
-    assert len(told["remarks"]) == 2
+    assert {row["class_weight"] for row in result["path"]} == {None}
+    assert "accuracy" not in result["path"][0]
+    assert "too long with 20 features" in result["missing"]["elimination"]
+    assert len(result["remarks"]) == 2
     monkeypatch.setitem(MAX_OPERATIONS, "elimination", 2.1 * 3.5 * 20**3)
-    told, text = report(tmp_path / "digits.knowledge")
-    assert any("scored on 1 fold of 3" in remark for remark in told["remarks"])
+    result, text = report(tmp_path / "digits.knowledge")
+    assert any("scored on 1 fold of 3" in remark for remark in result["remarks"])
     assert "scored on 1 fold of 3" in text
 
 
-def test_rows_in_two_pieces_are_a_warning(report, tmp_path, monkeypatch, capsys):
+def test_rows_in_two_pieces_are_a_warning(report, tmp_path):
     X, y = load_iris(return_X_y=True)
     pd.DataFrame(X, columns=list("abcd")).assign(y=y).to_csv(tmp_path / "day.csv", index=False)
     source = ms.scan(str(tmp_path / "day.csv"), label="y")
@@ -356,17 +350,13 @@ def test_rows_in_two_pieces_are_a_warning(report, tmp_path, monkeypatch, capsys)
     day.save(tmp_path / "day.knowledge")
     other.save(tmp_path / "other.knowledge")
     (day + other).save(tmp_path / "all.knowledge")
-    told, text = report(tmp_path)
-    assert "all and day were both learned from" in told["remarks"][0]
+    result, text = report(tmp_path)
+    assert "all and day were both learned from" in result["remarks"][0]
     assert "its rows count twice" in text
-    output = str(tmp_path / "spoken.html")
-    monkeypatch.setattr(sys, "argv", ["mergesvm", "report", str(tmp_path), "-o", output])
-    with pytest.raises(SystemExit):
-        main()
-    said = capsys.readouterr().out
-    assert "its rows count twice" in said
-    assert "largest loss reduction without" in said
-    assert "C=" in said
+    printed = ok("report", tmp_path, "-o", tmp_path / "printed.html")
+    assert "its rows count twice" in printed
+    assert "largest loss reduction without" in printed
+    assert "C=" in printed
 
 
 def test_invalid_input_is_rejected(report, tmp_path):
@@ -399,7 +389,7 @@ def test_invalid_input_is_rejected(report, tmp_path):
         assert message in report(tmp_path / "one.knowledge", option, value, code=2)
 
 
-def test_existing_pages_are_not_overwritten_without_force(tmp_path, monkeypatch, capsys):
+def test_existing_pages_are_not_overwritten_without_force(tmp_path):
     ms.learn([[0.0], [1.0]], ["a", "b"]).save(tmp_path / "one.knowledge")
     (tmp_path / "page.html").write_text("mine")
     for name, message in (
@@ -407,11 +397,7 @@ def test_existing_pages_are_not_overwritten_without_force(tmp_path, monkeypatch,
         ("page.pdf", "must end in .html"),
         ("x/p.html", "no folder"),
     ):
-        given = ["mergesvm", "report", str(tmp_path / "one.knowledge"), "-o", str(tmp_path / name)]
-        monkeypatch.setattr(sys, "argv", given)
-        with pytest.raises(SystemExit):
-            main()
-        assert message in " ".join(capsys.readouterr().err.split())
+        assert message in error("report", tmp_path / "one.knowledge", "-o", tmp_path / name)
     assert (tmp_path / "page.html").read_text() == "mine"
 
 
@@ -420,20 +406,20 @@ def test_too_many_pairs_of_classes_leave_out_accuracy_only(report, tmp_path):
     y = np.arange(780) % 26
     X = generator.normal(size=(26, 5))[y] + generator.normal(size=(780, 5))
     ms.learn(X, y, folds=3).save(tmp_path / "letters.knowledge")
-    told, page = report(tmp_path / "letters.knowledge", "--multiclass", "ovo", "--C", "1")
-    assert told["estimates"]["accuracy"] is None
+    result, page = report(tmp_path / "letters.knowledge", "--multiclass", "ovo", "--C", "1")
+    assert result["estimates"]["accuracy"] is None
     found = ms.validate(ms.learn(X, y, folds=3), Cs=[1.0], multiclass="ovo", scoring=["neg_squared_loss", "roc_auc"])
-    assert told["estimates"]["loss"] == pytest.approx(-found.mean("neg_squared_loss")[0], rel=1e-9)
-    assert told["estimates"]["auc"] == pytest.approx(found.mean("roc_auc")[0], rel=1e-9)
-    assert any("too many pairs of classes" in remark for remark in told["remarks"])
+    assert result["estimates"]["loss"] == pytest.approx(-found.mean("neg_squared_loss")[0], rel=1e-9)
+    assert result["estimates"]["auc"] == pytest.approx(found.mean("roc_auc")[0], rel=1e-9)
+    assert any("too many pairs of classes" in remark for remark in result["remarks"])
     assert "too many pairs of classes" in page
 
 
 def test_a_c_at_the_edge_of_the_grid_is_a_remark(report, tmp_path):
     X, y = load_wine(return_X_y=True)
     ms.learn(X, y, folds=5).save(tmp_path / "wine.knowledge")
-    told, page = report(tmp_path / "wine.knowledge")
-    assert any("1e+06 is the largest C tried" in remark for remark in told["remarks"])
+    result, page = report(tmp_path / "wine.knowledge")
+    assert any("1e+06 is the largest C tried" in remark for remark in result["remarks"])
     assert "largest C tried" in page
-    told, _ = report(tmp_path / "wine.knowledge", "--C", "1e6")
-    assert not told["remarks"]
+    result, _ = report(tmp_path / "wine.knowledge", "--C", "1e6")
+    assert not result["remarks"]

@@ -88,7 +88,7 @@ def report(
     if suffix == ".json":
         _write_json(path, answers_facts(answers))
     else:
-        _write(path, knowledge_page(answers, title or "Answers without data", facts))
+        _write(path, knowledge_page(answers, title or "Report", facts))
     return answers
 
 
@@ -97,7 +97,7 @@ def write_evaluation(
 ) -> None:
     """Write an evaluation as an HTML page, or as JSON."""
     if _suffix(path) == ".json":
-        _write_json(path, {**facts, **evaluation.summary()})
+        _write_json(path, {"facts": facts, **evaluation.summary()})
     else:
         _write(path, evaluation_page(evaluation, title, {**facts, "Written": now()}))
 

@@ -70,7 +70,7 @@ def report_command(
             multiclass=options.multiclass,
             **options.fixed,
             level=level,
-            title=f"{_title(knowledge, list(pieces))}: answers without data",
+            title=f"{_title(knowledge, list(pieces))}: report without data",
             facts={"Knowledge": ", ".join(knowledge)},
             progress=lambda fraction: progress(Progress(fraction)),
         )
