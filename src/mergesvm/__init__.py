@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mergesvm import engines, errors, features
+    from mergesvm.analysis.cross_validation.validation import validate
     from mergesvm.analysis.expected import expected
     from mergesvm.analysis.importance import eliminate, standardized_coefficients
     from mergesvm.analysis.pieces.drift import drift
     from mergesvm.analysis.pieces.influence import influence
     from mergesvm.analysis.threshold import operating_curve, operating_point
-    from mergesvm.analysis.validation import validate
     from mergesvm.data.scan import Scan, scan
     from mergesvm.estimators.merge_svc import MergeSVC
     from mergesvm.estimators.merge_svc_cv import MergeSVCCV
@@ -111,7 +111,7 @@ _MODULES = {
     "scan": "data.scan",
     "solve": "methods.proximal.solve",
     "standardized_coefficients": "analysis.importance",
-    "validate": "analysis.validation",
+    "validate": "analysis.cross_validation.validation",
 }
 """The module of each public name: imported when the name is first used, so that ``import mergesvm`` is fast."""
 

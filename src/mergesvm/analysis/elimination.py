@@ -142,10 +142,7 @@ class BackwardElimination:
         self.anchor, self.left = knowledge.anchor, np.ones(knowledge.width, dtype=bool)
         self._C, self._n_problems = C, len(problems)
         scaling, guard = CoefficientScaling.of(knowledge, standardize), CancellationGuard.of(knowledge)
-        groups: dict[bytes, list[int]] = {}
-        for problem in range(len(problems)):
-            groups.setdefault(problems.weights(problem).tobytes(), []).append(problem)
-        self._members, self._groups = [np.array(members) for members in groups.values()], []
+        self._members, self._groups = [np.array(members) for members in problems.groups()], []
         for members in self._members:
             weights, signs = problems.weights(members[0]), problems.signs[members].astype(np.float64)
             equations = Equations.of(knowledge, weights, signs, scaling, guard, penalize_intercept)

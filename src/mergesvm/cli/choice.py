@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from mergesvm.analysis.scoring import LOSSES
-from mergesvm.analysis.validation import Validation
+from mergesvm.analysis.cross_validation.scoring import LOSSES
+from mergesvm.analysis.cross_validation.validation import Validation
 from mergesvm.cli.console import Console, dropped_rows, numeric_table, table_cell
 from mergesvm.data.scan import Scan
 from mergesvm.knowledge.knowledge import counted

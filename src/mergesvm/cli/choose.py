@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from mergesvm.analysis.validation import validate
+from mergesvm.analysis.cross_validation.validation import validate
 from mergesvm.cli.choice import Choice
 from mergesvm.cli.console import Console
 from mergesvm.cli.data_options import DataOptions, Names

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
-from mergesvm.analysis.scoring import LOSSES, SCORINGS
+from mergesvm.analysis.cross_validation.scoring import LOSSES, SCORINGS
 from mergesvm.cli.parsing import as_class_weight, as_number, as_numbers
 from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
@@ -93,7 +93,7 @@ class ChoiceOptions(ModelOptions):
         return {**super().fixed, "ties": self.ties}
 
     def grid(self, labels: tuple[Label, ...]) -> dict[str, Any]:
-        """The candidates, as keyword arguments of :func:`~mergesvm.analysis.validation.validate`."""
+        """The candidates, as keyword arguments of :func:`~mergesvm.analysis.cross_validation.validation.validate`."""
         if self.Cs is not None and self.C != AUTO:
             raise ParameterError(f"--Cs lists values for --C auto, but --C is {self.C}. Omit one of them.")
         weights = self.weights(labels)

@@ -11,9 +11,9 @@ from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mergesvm.analysis.grid import Grid
-from mergesvm.analysis.scoring import SCORINGS
-from mergesvm.analysis.validation import Validation, validate
+from mergesvm.analysis.cross_validation.grid import Grid
+from mergesvm.analysis.cross_validation.scoring import SCORINGS
+from mergesvm.analysis.cross_validation.validation import Validation, validate
 from mergesvm.data.label_encoding import EncodedLabels
 from mergesvm.data.labels import label_array
 from mergesvm.data.rows.base import Rows

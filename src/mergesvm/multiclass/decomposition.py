@@ -43,6 +43,19 @@ class Problems:
         sign = self.signs[problem]
         return self.classes * np.where(sign > 0, positive, np.where(sign < 0, negative, 0.0))
 
+    def groups(self) -> list[list[int]]:
+        """Problems grouped by equal class weights: those of a group share one matrix.
+
+        >>> import mergesvm as ms
+        >>> k = ms.learn([[1.0], [2.0], [3.0]], ["a", "b", "c"])
+        >>> one_vs_rest(k).groups(), one_vs_one(k).groups()
+        ([[0, 1, 2]], [[0], [1], [2]])
+        """
+        groups: dict[bytes, list[int]] = {}
+        for problem in range(len(self)):
+            groups.setdefault(self.weights(problem).tobytes(), []).append(problem)
+        return list(groups.values())
+
 
 def one_vs_rest(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | None = None) -> Problems:
     """Each class against all others; for two classes one problem, the second class against the first.

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.analysis.cross_validation.validation import Validation, validate
 from mergesvm.analysis.expected import ESTIMATES, MAX_DRAWN_SCORES, Expected, expected_of_all
-from mergesvm.analysis.validation import Validation, validate
 from mergesvm.errors import FoldWarning, KnowledgeError
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge

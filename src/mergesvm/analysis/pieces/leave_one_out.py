@@ -14,7 +14,6 @@ from mergesvm.analysis.pieces.remainder_solver import RemainderSolver
 from mergesvm.analysis.pieces.score_moments import ScoreMoments, moments_on_knowledge, moments_on_pieces
 from mergesvm.engines.threads import Threads
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.methods.proximal.closed_form import solve_problems
 from mergesvm.methods.proximal.equations import CoefficientScaling
 from mergesvm.methods.proximal.options import SolveOptions
 
@@ -59,13 +58,7 @@ class LeaveOneOut:
         self.by_class = by_class or self.one_vs_one
         self.solver = RemainderSolver(pieces, options)
         self.problems = self.solver.problems
-        solution = solve_problems(
-            total,
-            self.problems,
-            options.C,
-            standardize=options.standardize,
-            penalize_intercept=options.penalize_intercept,
-        )
+        solution = options.solution(total, self.problems)
         self.coefs, self.offsets = solution.coefs, solution.offsets
         self.scale = CoefficientScaling.of(total, True).scale
         self.full = 1 < len(self.problems) <= MAX_PROBLEMS_FOR_ACCURACY

@@ -82,7 +82,9 @@ class RemainderEquations:
         self._rounding = ROUNDING[total.precision] * np.maximum(diagonals, total.peaks)
         self._total_square = diagonals.sum(axis=0)
         self._squares = self._piece_squares() if options.standardize else None
-        self.groups = self._group_by_weights()
+        # A scheme such as "balanced" weighs classes by the remaining counts, differently in every problem.
+        changing = isinstance(options.class_weight, str)
+        self.groups = [[at] for at in range(len(self.problems))] if changing else self.problems.groups()
         self.wholes = [self._weighted_gram(self.problems.weights(group[0])) for group in self.groups]
 
     def without(self, at: Sequence[int], group: list[int]) -> Remainders:
@@ -118,14 +120,6 @@ class RemainderEquations:
                 whole = out
         if whole is not out:
             out[:] = whole
-
-    def _group_by_weights(self) -> list[list[int]]:
-        if isinstance(self.options.class_weight, str):
-            return [[problem] for problem in range(len(self.problems))]
-        groups: dict[bytes, list[int]] = {}
-        for problem in range(len(self.problems)):
-            groups.setdefault(self.problems.weights(problem).tobytes(), []).append(problem)
-        return list(groups.values())
 
     def _weights(self, problem: int, counts: Numbers) -> Numbers:
         """Class weights of a problem, (pieces, classes), from the remaining counts."""

@@ -10,7 +10,6 @@ from scipy.linalg import blas, lapack
 
 from mergesvm.analysis.pieces.pieces import Pieces
 from mergesvm.analysis.pieces.remainder_equations import RemainderEquations, Remainders
-from mergesvm.methods.proximal.closed_form import solve_problems
 from mergesvm.methods.proximal.factor import cholesky_tolerance
 from mergesvm.methods.proximal.options import SolveOptions
 
@@ -22,11 +21,11 @@ CHUNK_BYTES = 2**25
 
 
 class RemainderSolver:
-    """Hyperplanes without one of several pieces: what :func:`solve_problems` gives for the remaining rows.
+    """Hyperplanes without one of several pieces: what :func:`~mergesvm.solve` gives for the remaining rows.
 
     Without piece p the system A of all rows becomes A - B_p. It is assembled in one buffer and factored in place by
     Cholesky. (Conjugate gradients preconditioned with the factor of A take 1.5 to 4 times as long at widths from 54 to
-    784.) Systems that are nearly singular are solved one by one, with the fallbacks of :func:`solve_problems`.
+    784.) Systems that are nearly singular are solved one by one, with the fallbacks of :func:`~mergesvm.solve`.
 
     Parameters
     ----------
@@ -72,14 +71,8 @@ class RemainderSolver:
 
     def _solve_without(self, index: int) -> tuple[Numbers, Numbers]:
         """The hyperplanes without one piece, from the knowledge that remains."""
-        rest, options = self.pieces.without(index), self.options
-        solution = solve_problems(
-            rest,
-            options.problems(rest),
-            options.C,
-            standardize=options.standardize,
-            penalize_intercept=options.penalize_intercept,
-        )
+        rest = self.pieces.without(index)
+        solution = self.options.solution(rest, self.options.problems(rest))
         return solution.coefs, solution.offsets + solution.coefs @ (self.pieces.total.anchor - rest.anchor)
 
     def _solve_systems(self, at: Sequence[int], whole: Numbers, remainders: Remainders, columns: Numbers) -> Flags:

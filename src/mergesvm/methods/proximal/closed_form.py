@@ -44,10 +44,7 @@ def solve_problems(
     array([[0.5]])
     """
     frame, lost = CoefficientScaling.of(knowledge, standardize), CancellationGuard.of(knowledge)
-    groups: dict[bytes, list[int]] = {}
-    for problem in range(len(problems)):
-        groups.setdefault(problems.weights(problem).tobytes(), []).append(problem)
-    members = list(groups.values())
+    groups = problems.groups()
 
     def run(group: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
         signs = problems.signs[group].astype(np.float64)
@@ -56,9 +53,9 @@ def solve_problems(
 
     coefs, offsets = np.empty((len(problems), knowledge.width)), np.empty(len(problems))
     solvers = [""] * len(problems)
-    if engine is None or len(members) * knowledge.width**3 < SMALL:
+    if engine is None or len(groups) * knowledge.width**3 < SMALL:
         engine = Threads(1)
-    for group, (w, b, solver) in zip(members, engine.map(run, members), strict=True):
+    for group, (w, b, solver) in zip(groups, engine.map(run, groups), strict=True):
         coefs[group], offsets[group] = w, b
         for problem in group:
             solvers[problem] = solver

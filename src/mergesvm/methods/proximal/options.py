@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.methods.proximal.closed_form import solve_problems
 from mergesvm.models.domain import Domain
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
@@ -61,6 +63,17 @@ class SolveOptions:
     def problems(self, knowledge: Knowledge) -> Problems:
         """The binary problems of knowledge."""
         return decompose(knowledge, self.multiclass, self.class_weight)
+
+    def solution(self, knowledge: Knowledge, problems: Problems, engine: Threads | None = None) -> Solution:
+        """The hyperplanes of the binary problems."""
+        return solve_problems(
+            knowledge,
+            problems,
+            self.C,
+            standardize=self.standardize,
+            penalize_intercept=self.penalize_intercept,
+            engine=engine,
+        )
 
     def model(self, knowledge: Knowledge, problems: Problems, solution: Solution) -> LinearModel | PairwiseModel:
         """The model of solved problems."""

@@ -9,7 +9,6 @@ from mergesvm.engines.threads import Threads
 from mergesvm.errors import KnowledgeError
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.methods.proximal.closed_form import solve_problems
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.proximal.factor import small_blas
 from mergesvm.methods.proximal.options import SolveOptions
@@ -61,15 +60,7 @@ def solve(
     with small_blas(knowledge.width):
         check_sound(knowledge)
         problems = options.problems(knowledge)
-        solution = solve_problems(
-            knowledge,
-            problems,
-            options.C,
-            standardize=options.standardize,
-            penalize_intercept=options.penalize_intercept,
-            engine=Threads(n_jobs),
-        )
-        return options.model(knowledge, problems, solution)
+        return options.model(knowledge, problems, options.solution(knowledge, problems, Threads(n_jobs)))
 
 
 def solvable(knowledge: Any) -> Knowledge:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from mergesvm.analysis.validation import Validation
+from mergesvm.analysis.cross_validation.validation import Validation
 from mergesvm.reports.answers import Answers
 from mergesvm.reports.charts.axis import Axis
 from mergesvm.reports.charts.line_chart import line_chart

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mergesvm.analysis.validation import Validation
+from mergesvm.analysis.cross_validation.validation import Validation
 from mergesvm.reports.figures.base import save_figure
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mergesvm.analysis.fold_tally import FoldTally
-from mergesvm.analysis.grid import SolvedSetting
+from mergesvm.analysis.cross_validation.fold_tally import FoldTally
+from mergesvm.analysis.cross_validation.grid import SolvedSetting
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label
 from mergesvm.data.rows.base import Rows, spans

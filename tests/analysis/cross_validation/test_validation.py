@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, roc_auc_score
 
 import mergesvm as ms
-from mergesvm.analysis.scoring import SCORINGS
+from mergesvm.analysis.cross_validation.scoring import SCORINGS
 from mergesvm.errors import (
     DataError,
     FoldWarning,
@@ -223,7 +223,7 @@ def test_curves_of_many_candidates_take_several_passes_and_no_more_memory(severa
     X, y = several
     folds = ms.learn(X, y, folds=3)
     wanted = ms.validate(folds, X, y, Cs=CS, class_weights=[None, "balanced"], scoring="roc_auc")
-    monkeypatch.setattr("mergesvm.analysis.validation.MAX_KEPT_BYTES", 8 * X.shape[0] * 4 * 2)
+    monkeypatch.setattr("mergesvm.analysis.cross_validation.validation.MAX_KEPT_BYTES", 8 * X.shape[0] * 4 * 2)
     found = ms.validate(folds, X, y, Cs=CS, class_weights=[None, "balanced"], scoring="roc_auc")
     np.testing.assert_array_equal(found.scores["roc_auc"], wanted.scores["roc_auc"])
 
@@ -399,7 +399,7 @@ def test_curves_of_one_c_and_many_settings_are_parted_too(several, monkeypatch):
     folds = ms.learn(X, y, folds=3)
     wishes = {"Cs": [1.0], "class_weights": [None, "balanced", {0: 2.0}], "scoring": "roc_auc"}
     wanted = ms.validate(folds, X, y, **wishes)
-    monkeypatch.setattr("mergesvm.analysis.validation.MAX_KEPT_BYTES", 1)
+    monkeypatch.setattr("mergesvm.analysis.cross_validation.validation.MAX_KEPT_BYTES", 1)
     np.testing.assert_array_equal(ms.validate(folds, X, y, **wishes).scores["roc_auc"], wanted.scores["roc_auc"])
 
 

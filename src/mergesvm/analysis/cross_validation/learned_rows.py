@@ -31,7 +31,7 @@ BLOCK_BYTES = 2**24
 
 @dataclass(frozen=True)
 class LearnedRows:
-    """The rows that folds were learned from; see :func:`~mergesvm.analysis.validation.validate` for the arguments."""
+    """The rows that folds were learned from; see :func:`~mergesvm.validate` for the arguments."""
 
     folds: Folds
     X: Any

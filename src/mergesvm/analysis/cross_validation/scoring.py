@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.analysis.cross_validation.fold_scoring import EPSILON, FoldScorer, score_folds
+from mergesvm.analysis.cross_validation.fold_tally import FoldTally
+from mergesvm.analysis.cross_validation.grid import Grid, SolvedSetting
+from mergesvm.analysis.cross_validation.learned_rows import LearnedRows
 from mergesvm.analysis.expected import expected_of_all
-from mergesvm.analysis.fold_scoring import EPSILON, FoldScorer, score_folds
-from mergesvm.analysis.fold_tally import FoldTally
-from mergesvm.analysis.grid import Grid, SolvedSetting
-from mergesvm.analysis.learned_rows import LearnedRows
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.knowledge.folds import Folds

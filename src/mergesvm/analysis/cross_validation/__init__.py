@@ -1,0 +1,1 @@
+"""Cross-validation of a grid of candidates."""
