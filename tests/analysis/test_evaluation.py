@@ -29,17 +29,19 @@ TEXT = ("ant", "bee", "cat")
 
 
 def rows_of(classes, n=2_000, seed=0, sharpness=2.0):
-    """Truth, predictions and probabilities that have something to do with one another, and weights."""
+    """True labels, correlated predictions and probabilities, and weights."""
     generator = np.random.default_rng(seed)
     codes = generator.integers(0, len(classes), n)
-    shares = softmax(sharpness * (generator.normal(size=(n, len(classes))) + 1.5 * np.eye(len(classes))[codes]), axis=1)
+    probabilities = softmax(
+        sharpness * (generator.normal(size=(n, len(classes))) + 1.5 * np.eye(len(classes))[codes]), axis=1
+    )
     labels = np.array(classes)
-    return labels[codes], labels[shares.argmax(axis=1)], shares, generator.random(n) * 3
+    return labels[codes], labels[probabilities.argmax(axis=1)], probabilities, generator.random(n) * 3
 
 
-def evaluation_of(classes, truth, predicted, shares, weights=None):
+def evaluation_of(classes, truth, predicted, probabilities, weights=None):
     evaluation = Evaluation(tuple(classes))
-    evaluation.add(truth, predicted, shares, weights)
+    evaluation.add(truth, predicted, probabilities, weights)
     return evaluation
 
 
@@ -70,16 +72,16 @@ KINDS = {
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("classes", KINDS.values(), ids=KINDS)
-def test_scores_are_those_of_scikit_learn(classes, weighted):
-    truth, predicted, shares, weights = rows_of(classes)
+def test_scores_equal_scikit_learn(classes, weighted):
+    truth, predicted, probabilities, weights = rows_of(classes)
     weights = weights if weighted else None
-    found = evaluation_of(classes, truth, predicted, shares, weights)
+    found = evaluation_of(classes, truth, predicted, probabilities, weights)
     options = {"sample_weight": weights}
     assert found.rows == 2_000
     assert found.accuracy == pytest.approx(accuracy_score(truth, predicted, **options), rel=1e-12)
     assert found.balanced_accuracy == pytest.approx(balanced_accuracy_score(truth, predicted, **options), rel=1e-12)
-    assert found.log_loss == pytest.approx(log_loss(truth, shares, **options), rel=1e-12)
-    positive = shares[:, 1] if len(classes) == 2 else shares
+    assert found.log_loss == pytest.approx(log_loss(truth, probabilities, **options), rel=1e-12)
+    positive = probabilities[:, 1] if len(classes) == 2 else probabilities
     kind = {"pos_label": classes[1]} if len(classes) == 2 else {}
     assert found.brier == pytest.approx(brier_score_loss(truth, positive, **options, **kind), rel=1e-12)
     np.testing.assert_allclose(found.confusion, confusion_matrix(truth, predicted, **options), rtol=1e-12)
@@ -90,18 +92,18 @@ def test_scores_are_those_of_scikit_learn(classes, weighted):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("classes", KINDS.values(), ids=KINDS)
-def test_areas_are_close_to_those_of_scikit_learn(classes, weighted):
-    truth, predicted, shares, weights = rows_of(classes)
+def test_aucs_are_close_to_scikit_learn(classes, weighted):
+    truth, predicted, probabilities, weights = rows_of(classes)
     weights = weights if weighted else None
-    found = evaluation_of(classes, truth, predicted, shares, weights)
+    found = evaluation_of(classes, truth, predicted, probabilities, weights)
     areas, averages = [], []
     for index, label in enumerate(classes):
-        areas.append(roc_auc_score(truth == label, shares[:, index], sample_weight=weights))
-        averages.append(average_precision_score(truth == label, shares[:, index], sample_weight=weights))
+        areas.append(roc_auc_score(truth == label, probabilities[:, index], sample_weight=weights))
+        averages.append(average_precision_score(truth == label, probabilities[:, index], sample_weight=weights))
         bound = found.auc_error(index)
         assert bound < 3e-4
         assert abs(found.auc(index) - areas[-1]) <= min(bound + 1e-12, 1e-4)
-        # Two rows in one bin at the very top, a true and a false one, are off by half a row's share of the recall.
+        # Two rows in one bin at the very top, a true and a false one, are off by half a row's recall.
         heaviest = 1.0 if weights is None else weights.max()
         assert abs(found.average_precision(index) - averages[-1]) < heaviest / found.support[index] / 2
     assert found.auc() == pytest.approx(np.mean(areas), abs=1e-4)
@@ -117,10 +119,10 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("share", "scale", "offset"), SHAPES.values(), ids=SHAPES)
-def test_the_bins_resolve_log_odds_of_any_size(share, scale, offset):
+@pytest.mark.parametrize(("prevalence", "scale", "offset"), SHAPES.values(), ids=SHAPES)
+def test_the_bins_resolve_log_odds_of_any_size(prevalence, scale, offset):
     generator = np.random.default_rng(1)
-    truth = (generator.random(50_000) < share).astype(int)
+    truth = (generator.random(50_000) < prevalence).astype(int)
     positive = expit(scale * (generator.normal(size=50_000) * 1.5 + 2 * truth) + offset)
     found = evaluation_of((0, 1), truth, (positive > 0.5).astype(int), np.column_stack([1 - positive, positive]))
     error = abs(found.auc(1) - roc_auc_score(truth, positive))
@@ -128,16 +130,16 @@ def test_the_bins_resolve_log_odds_of_any_size(share, scale, offset):
     assert found.average_precision(1) == pytest.approx(average_precision_score(truth, positive), abs=5e-4)
 
 
-def test_with_the_fewest_bins_areas_are_still_close():
+def test_aucs_are_close_with_the_fewest_bins():
     classes = tuple(range(600))
-    truth, predicted, shares, _ = rows_of(classes, n=6_000)
-    found = evaluation_of(classes, truth, predicted, shares)
+    truth, predicted, probabilities, _ = rows_of(classes, n=6_000)
+    found = evaluation_of(classes, truth, predicted, probabilities)
     assert found.bins == MIN_BINS
     for index in range(20):
-        assert found.auc(index) == pytest.approx(roc_auc_score(truth == index, shares[:, index]), abs=1e-3)
+        assert found.auc(index) == pytest.approx(roc_auc_score(truth == index, probabilities[:, index]), abs=1e-3)
 
 
-def test_probabilities_that_share_a_bin_are_owned_up_to():
+def test_auc_error_bounds_probabilities_in_one_bin():
     positive = 0.5 + np.arange(1, 101) * 1e-9
     truth = np.repeat([0, 1], 50)
     found = evaluation_of((0, 1), truth, np.ones(100, int), np.column_stack([1 - positive, positive]))
@@ -156,7 +158,7 @@ def test_ties_are_exact():
     assert found.log_loss == pytest.approx(log_loss(truth, positive), rel=1e-12)
 
 
-def test_curves_run_from_corner_to_corner():
+def test_curves_start_and_end_in_the_corners():
     found = evaluation_of(TEXT, *rows_of(TEXT))
     for index in (None, 0, 1, 2, -1):
         false, true = found.roc(index)
@@ -166,16 +168,19 @@ def test_curves_run_from_corner_to_corner():
         assert len(false) <= max(found.bins + 1, 502)
         recall, precision = found.precision_recall(index)
         assert (recall[0], recall[-1], precision[0]) == (0, 1, 1)
-    # The mean of the curves has the mean of the areas beneath it.
+    # The area under the mean curve is the mean of the areas.
     assert np.trapezoid(*found.roc()[::-1]) == pytest.approx(found.auc(), abs=1e-3)
     assert np.trapezoid(*found.precision_recall()[::-1]) == pytest.approx(found.average_precision(), abs=3e-3)
 
 
 @pytest.mark.parametrize("bins", [5, 10, 20])
-def test_calibration_is_that_of_scikit_learn(bins):
-    truth, predicted, shares, _ = rows_of(TEXT)
-    found = evaluation_of(TEXT, truth, predicted, shares)
-    for index, right, positive in [(1, truth == "bee", shares[:, 1]), (None, truth == predicted, shares.max(axis=1))]:
+def test_calibration_equals_scikit_learn(bins):
+    truth, predicted, probabilities, _ = rows_of(TEXT)
+    found = evaluation_of(TEXT, truth, predicted, probabilities)
+    for index, right, positive in [
+        (1, truth == "bee", probabilities[:, 1]),
+        (None, truth == predicted, probabilities.max(axis=1)),
+    ]:
         expected, observed, weights = found.calibration(index, bins)
         used = weights > 0
         np.testing.assert_allclose((observed[used], expected[used]), calibration_curve(right, positive, n_bins=bins))
@@ -184,17 +189,17 @@ def test_calibration_is_that_of_scikit_learn(bins):
     assert found.calibration_error(1) == pytest.approx(sum(gaps) / 2_000)
 
 
-def test_weights_are_as_good_as_repeated_rows():
-    truth, predicted, shares, _ = rows_of(TEXT, n=300)
+def test_weights_equal_repeated_rows():
+    truth, predicted, probabilities, _ = rows_of(TEXT, n=300)
     times = np.random.default_rng(3).integers(0, 4, 300)
-    repeated = evaluation_of(TEXT, *(np.repeat(part, times, axis=0) for part in (truth, predicted, shares)))
-    weighted = evaluation_of(TEXT, truth, predicted, shares, times)
+    repeated = evaluation_of(TEXT, *(np.repeat(part, times, axis=0) for part in (truth, predicted, probabilities)))
+    weighted = evaluation_of(TEXT, truth, predicted, probabilities, times)
     assert weighted.rows == (times > 0).sum()
     weighted.rows = repeated.rows
     assert_same(weighted, repeated)
 
 
-def test_rows_of_weight_zero_are_not_looked_at():
+def test_rows_of_weight_zero_are_ignored():
     found = evaluation_of(TEXT, ["ant", "fox"], ["ant", "?"], [[1.0, 0, 0], [np.nan, 9, 9]], [2.0, 0.0])
     assert (found.rows, found.weight, found.accuracy, found.unknown) == (1, 2.0, 1.0, {})
     nothing = evaluation_of(TEXT, ["ant"], ["bee"], [[0.0, 1, 0]], [0.0])
@@ -202,10 +207,10 @@ def test_rows_of_weight_zero_are_not_looked_at():
 
 
 def test_classes_that_the_model_does_not_know_are_errors_and_negatives():
-    truth, predicted, shares, _ = rows_of(TEXT, n=500)
+    truth, predicted, probabilities, _ = rows_of(TEXT, n=500)
     truth = truth.copy().astype("<U5")
     truth[:50], truth[50:60] = "zebra", "dog"
-    found = evaluation_of(TEXT, truth, predicted, shares)
+    found = evaluation_of(TEXT, truth, predicted, probabilities)
     assert found.unknown == {"dog": 10.0, "zebra": 50.0}
     assert found.labels == (*TEXT, "dog", "zebra")
     np.testing.assert_array_equal(found.confusion, confusion_matrix(truth, predicted, labels=found.labels)[:, :3])
@@ -214,28 +219,28 @@ def test_classes_that_the_model_does_not_know_are_errors_and_negatives():
     options = {"labels": found.labels, "zero_division": np.nan}
     expected = precision_recall_fscore_support(truth, predicted, **options)[:3]
     np.testing.assert_allclose([found.precision, found.recall, found.f1], expected)
-    assert found.auc(0) == pytest.approx(roc_auc_score(truth == "ant", shares[:, 0]), abs=1e-4)
-    padded = np.column_stack([shares, np.zeros((500, 2))])
+    assert found.auc(0) == pytest.approx(roc_auc_score(truth == "ant", probabilities[:, 0]), abs=1e-4)
+    padded = np.column_stack([probabilities, np.zeros((500, 2))])
     assert found.log_loss == pytest.approx(log_loss(truth, padded, labels=found.labels), rel=1e-12)
     assert found.brier == pytest.approx(brier_score_loss(truth, padded, labels=found.labels), rel=1e-12)
 
 
 @pytest.mark.parametrize("parts", [2, 7, 100])
-def test_batches_split_in_any_way_give_the_same(parts):
-    truth, predicted, shares, weights = rows_of(TEXT, n=500)
+def test_batches_of_any_size_give_the_same(parts):
+    truth, predicted, probabilities, weights = rows_of(TEXT, n=500)
     truth = truth.copy()
     truth[::50] = "dog"
-    whole = evaluation_of(TEXT, truth, predicted, shares, weights)
+    whole = evaluation_of(TEXT, truth, predicted, probabilities, weights)
     batched, order = Evaluation(TEXT), np.random.default_rng(4).permutation(500)
     pieces = []
     for part in np.array_split(order, parts):
-        batched.add(truth[part], predicted[part], shares[part], weights[part])
-        pieces.append(evaluation_of(TEXT, truth[part], predicted[part], shares[part], weights[part]))
+        batched.add(truth[part], predicted[part], probabilities[part], weights[part])
+        pieces.append(evaluation_of(TEXT, truth[part], predicted[part], probabilities[part], weights[part]))
     for other in (batched, sum(pieces), sum(pieces[::-1]), whole + Evaluation(TEXT), Evaluation(TEXT) + whole):
         assert_same(whole, other, rtol=1e-10)
 
 
-def test_adding_leaves_both_sides_as_they_were():
+def test_adding_does_not_change_the_operands():
     a, b = (evaluation_of(TEXT, *rows_of(TEXT, n=50, seed=seed)) for seed in (0, 1))
     before = a.summary(), b.summary()
     both = a + b
@@ -253,7 +258,7 @@ def test_memory_does_not_grow_with_the_rows():
 
 
 @pytest.mark.parametrize("classes", [("only",), (0, 1), tuple("abc")])
-def test_of_no_rows_there_are_no_numbers(classes):
+def test_without_rows_all_numbers_are_missing(classes):
     empty = Evaluation(classes)
     empty.add(np.array(classes)[:0], np.array(classes)[:0], np.zeros((0, len(classes))))
     summary = empty.summary()
@@ -264,7 +269,7 @@ def test_of_no_rows_there_are_no_numbers(classes):
     assert np.isnan(empty.roc()[1][1:]).all()
 
 
-def test_of_a_single_class_all_is_right_and_no_curve_there():
+def test_a_single_class_has_no_roc_curve():
     found = evaluation_of(("only",), ["only"] * 3, ["only"] * 3, np.ones((3, 1)))
     assert (found.accuracy, found.balanced_accuracy, found.brier) == (1.0, 1.0, 0.0)
     assert found.log_loss == pytest.approx(0, abs=1e-15)
@@ -272,10 +277,10 @@ def test_of_a_single_class_all_is_right_and_no_curve_there():
     assert found.average_precision(0) == 1.0
 
 
-def test_a_class_that_never_occurs_has_no_recall_but_does_not_spoil_the_means():
-    truth, predicted, shares, _ = rows_of(TEXT, n=200)
+def test_a_class_that_never_occurs_does_not_affect_the_means():
+    truth, predicted, probabilities, _ = rows_of(TEXT, n=200)
     kept = truth != "bee"
-    found = evaluation_of(TEXT, truth[kept], predicted[kept], shares[kept])
+    found = evaluation_of(TEXT, truth[kept], predicted[kept], probabilities[kept])
     assert np.isnan(found.recall[1])
     assert np.isnan(found.auc(1))
     assert found.balanced_accuracy == pytest.approx(np.mean(found.recall[[0, 2]]))
@@ -284,8 +289,8 @@ def test_a_class_that_never_occurs_has_no_recall_but_does_not_spoil_the_means():
 
 
 def test_the_summary_is_ready_for_json():
-    truth, predicted, shares, _ = rows_of((0, 1), n=100)
-    summary = evaluation_of((0, 1), truth, predicted, shares).summary()
+    truth, predicted, probabilities, _ = rows_of((0, 1), n=100)
+    summary = evaluation_of((0, 1), truth, predicted, probabilities).summary()
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
     assert summary["classes"][1]["label"] == 1
     assert np.sum(summary["confusion"]) == summary["rows"] == 100
@@ -306,7 +311,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("changed", "message"), WRONG.values(), ids=WRONG)
-def test_what_cannot_be_counted_is_refused_and_changes_nothing(changed, message):
+def test_invalid_batches_raise_errors_and_change_nothing(changed, message):
     found = Evaluation(TEXT)
     good = {"truth": ["ant", "bee"], "predicted": ["ant", "cat"], "probabilities": [[1.0, 0, 0], [0, 0.2, 0.8]]}
     with pytest.raises(ms.errors.DataError, match=message):
@@ -314,13 +319,13 @@ def test_what_cannot_be_counted_is_refused_and_changes_nothing(changed, message)
     assert_same(found, Evaluation(TEXT))
 
 
-def test_a_column_that_is_no_label_is_found_out():
+def test_too_many_unknown_labels_raise_an_error():
     n = 10_001
     with pytest.raises(ms.errors.DataError, match="Is that the column of the labels"):
         evaluation_of((0, 1), np.arange(2, n + 2), np.zeros(n, int), np.tile([1.0, 0.0], (n, 1)))
 
 
-def test_evaluations_of_unlike_classes_cannot_be_added():
+def test_evaluations_of_different_classes_cannot_be_added():
     with pytest.raises(ms.errors.SignatureError, match=r"\(1, 2\) to one of \(0, 1\)"):
         Evaluation((0, 1)) + Evaluation((1, 2))
     with pytest.raises(TypeError):
@@ -329,7 +334,7 @@ def test_evaluations_of_unlike_classes_cannot_be_added():
 
 @pytest.fixture(scope="module")
 def labelled():
-    """A model, and 700 rows with labels of which it does not know one, and weights."""
+    """A model, and 700 rows with labels, one of them unknown to the model, and weights."""
     generator = np.random.default_rng(5)
     codes = generator.integers(0, 4, 700)
     X, y = generator.normal(size=(700, 3)) + np.eye(4, 3)[codes], np.array([*TEXT, "dog"])[codes]
@@ -372,7 +377,7 @@ def test_evaluate_reads_a_scan_once_and_shows_progress(labelled, tmp_path):
     assert seen == list(range(100, 701, 100))
 
 
-def test_evaluate_names_what_is_wrong(labelled, tmp_path):
+def test_evaluate_raises_errors_for_invalid_input(labelled, tmp_path):
     model, X, y, _ = labelled
     with pytest.raises(ms.errors.DataError, match="Input X has whole number labels such as 0"):
         ms.evaluate(model, X, np.zeros(len(X), int))
@@ -384,5 +389,5 @@ def test_evaluate_names_what_is_wrong(labelled, tmp_path):
     scan = ms.scan(tmp_path / "empty.csv", label="y", missing="drop")
     with pytest.raises(ms.errors.DataError, match=r"empty\.csv has no rows to evaluate"):
         ms.evaluate(model, scan)
-    with pytest.raises(ms.errors.ParameterError, match="labels and weights of its own"):
+    with pytest.raises(ms.errors.ParameterError, match="A scan provides labels and weights"):
         ms.evaluate(model, scan, y)

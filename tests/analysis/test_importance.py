@@ -1,4 +1,4 @@
-"""Which features matter, against refitting on the rows with numpy and scikit-learn."""
+"""Importance of features, against refitting on the rows with numpy and scikit-learn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def wine():
 
 
 def ridge_loss(X, y, test, truth, C):
-    """The mean over one-vs-rest problems of the mean of (1 - y f)^2, by scikit-learn."""
+    """Mean over one-vs-rest problems of the mean of (1 - y f)^2, by scikit-learn."""
     ridge = RidgeClassifier(alpha=1 / C).fit(X, y)
     scores = ridge.decision_function(test)
     signs = np.where(truth[:, None] == ridge.classes_, 1, -1)
@@ -73,13 +73,13 @@ def test_each_step_removes_the_feature_with_the_smallest_rise_by_brute_force(win
 def test_with_all_features_folds_give_the_cross_validated_loss(wine, class_weight, multiclass):
     X, y = wine
     folds = ms.learn(X, y, folds=5)
-    terms = {"multiclass": multiclass, "standardize": True}
-    elimination = eliminate(folds, 0.1, class_weight, **terms)
+    options = {"multiclass": multiclass, "standardize": True}
+    elimination = eliminate(folds, 0.1, class_weight, **options)
     for n in (8, 4, 1):
         part = folds.select(elimination.features(n))
-        loss = -ms.validate(part, Cs=[0.1], class_weights=[class_weight], **terms).best_score
+        loss = -ms.validate(part, Cs=[0.1], class_weights=[class_weight], **options).best_score
         np.testing.assert_allclose(elimination.held_out_loss[8 - n], loss, rtol=1e-9)
-    given = eliminate(folds.total, 0.1, class_weight, held_out=folds, **terms)
+    given = eliminate(folds.total, 0.1, class_weight, held_out=folds, **options)
     np.testing.assert_allclose(given.held_out_loss, elimination.held_out_loss, rtol=1e-12)
 
 
@@ -142,8 +142,8 @@ def test_elimination_stops_at_keep_or_max_steps(wine):
     assert [row["removed"] for row in rows] == [None, *("abcdefgh"[i] for i in short.order)]
     assert [row["loss"] for row in rows] == short.loss.tolist()
     assert "held-out loss" not in rows[0]
-    judged = eliminate(knowledge, held_out=[(knowledge, knowledge)], max_steps=1)
-    assert judged.table()[1]["held-out loss"] == pytest.approx(judged.loss[1], rel=1e-12)
+    same = eliminate(knowledge, held_out=[(knowledge, knowledge)], max_steps=1)
+    assert same.table()[1]["held-out loss"] == pytest.approx(same.loss[1], rel=1e-12)
     assert eliminate(ms.learn(X, y), max_steps=0).names[3] == "column 3"
     assert repr(short) == "Elimination of 2 of 8 features"
 

@@ -43,7 +43,7 @@ def above(part, threshold):
 
 @pytest.fixture(scope="module", params=["one", "folds"])
 def case(request):
-    """What operating_point takes, the moments of the rows, and the model, if there is one."""
+    """Arguments of operating_point, the moments of the rows, and the model if there is one."""
     X, y, weights = unbalanced(offset=20.0)
     if request.param == "one":
         knowledge = ms.learn(X, y, weights)
@@ -164,8 +164,13 @@ def test_measured_rates_match_within_sampling_error():
     new, truth, _ = unbalanced(200_000, seed=2)
     knowledge = ms.learn(X, y)
     model = ms.solve(knowledge, C=10.0)
-    for terms in ({"recall": 0.95}, {"false_positive_rate": 0.02}, {"cost": (1, 5)}, {"recall": 0.8, "positive": "no"}):
-        point = operating_point(knowledge, model, **terms)
+    for options in (
+        {"recall": 0.95},
+        {"false_positive_rate": 0.02},
+        {"cost": (1, 5)},
+        {"recall": 0.8, "positive": "no"},
+    ):
+        point = operating_point(knowledge, model, **options)
         predicted = model.with_threshold(point.threshold).predict(new)
         other = {"yes": "no", "no": "yes"}[point.positive]
         found = (predicted[truth == point.positive] == point.positive).mean()
@@ -210,8 +215,8 @@ def test_classes_without_spread_are_separated_between_them():
     knowledge = ms.learn([[0.0], [0.0], [4.0]], ["a", "a", "b"])
     model = ms.solve(knowledge)
     low, high = model.decision_function([[0.0], [4.0]])
-    for terms in ({"cost": (1, 1)}, {"recall": 0.9}, {"false_positive_rate": 0.1}):
-        point = operating_point(knowledge, model, **terms)
+    for options in ({"cost": (1, 1)}, {"recall": 0.9}, {"false_positive_rate": 0.1}):
+        point = operating_point(knowledge, model, **options)
         assert low - 1e-6 < point.threshold < high
         assert point.recall >= 0.9 - 1e-9
         assert point.false_positive_rate <= 0.1 + 1e-9
@@ -288,9 +293,9 @@ def test_a_threshold_found_again_on_a_shifted_model_is_zero():
     X, y, weights = unbalanced()
     knowledge = ms.learn(X, y, weights)
     model = ms.solve(knowledge)
-    for terms in ({"recall": 0.9}, {"cost": (1, 7)}, {"false_positive_rate": 0.2, "positive": "no"}):
-        point = operating_point(knowledge, model, **terms)
-        again = operating_point(knowledge, model.with_threshold(point.threshold), **terms)
+    for options in ({"recall": 0.9}, {"cost": (1, 7)}, {"false_positive_rate": 0.2, "positive": "no"}):
+        point = operating_point(knowledge, model, **options)
+        again = operating_point(knowledge, model.with_threshold(point.threshold), **options)
         assert again.threshold == pytest.approx(0.0, abs=1e-12)
         assert again.recall == pytest.approx(point.recall, rel=1e-9)
 

@@ -35,7 +35,7 @@ def two():
 
 
 def loss_by_rows(model, X, y, weights, balanced):
-    """The mean over problems of the mean squared loss, row by row."""
+    """Mean over problems of the mean squared loss, row by row."""
     scores, places = model.scores(X), np.searchsorted(model.classes_, y)
     n_classes = len(model.classes_)
     if isinstance(model, ms.PairwiseModel):
@@ -62,9 +62,9 @@ def loss_by_rows(model, X, y, weights, balanced):
     return np.mean(losses)
 
 
-def by_refitting(X, y, weights, numbers, terms, scoring, fold):
+def by_refitting(X, y, weights, numbers, options, scoring, fold):
     train, test = numbers != fold, numbers == fold
-    model = ms.solve(ms.learn(X[train], y[train], weights[train]), **terms)
+    model = ms.solve(ms.learn(X[train], y[train], weights[train]), **options)
     truth, seen, heavy = y[test], X[test], weights[test]
     if scoring == "accuracy":
         return accuracy_score(truth, model.predict(seen), sample_weight=heavy)
@@ -73,12 +73,12 @@ def by_refitting(X, y, weights, numbers, terms, scoring, fold):
     if scoring == "neg_log_loss":
         return -log_loss(truth, model.predict_proba(seen), labels=model.classes_, sample_weight=heavy)
     if scoring == "roc_auc":
-        shares = model.predict_proba(seen)
+        probabilities = model.predict_proba(seen)
         if len(model.classes_) == 2:
-            return roc_auc_score(truth, shares[:, 1], sample_weight=heavy)
+            return roc_auc_score(truth, probabilities[:, 1], sample_weight=heavy)
         return np.mean(
             [
-                roc_auc_score(truth == label, shares[:, at], sample_weight=heavy)
+                roc_auc_score(truth == label, probabilities[:, at], sample_weight=heavy)
                 for at, label in enumerate(model.classes_)
             ]
         )
@@ -88,7 +88,7 @@ def by_refitting(X, y, weights, numbers, terms, scoring, fold):
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("which", ["several", "two"])
-def test_every_score_is_what_refitting_on_the_rows_gives(which, weighted, multiclass, request):
+def test_every_score_equals_refitting_on_the_rows(which, weighted, multiclass, request):
     X, y = request.getfixturevalue(which)
     generator = np.random.default_rng(0)
     weights = generator.integers(1, 4, len(y)).astype(float) if weighted else np.ones(len(y))
@@ -105,8 +105,8 @@ def test_every_score_is_what_refitting_on_the_rows_gives(which, weighted, multic
         multiclass=multiclass,
         scoring=SCORINGS,
     )
-    for at, terms in enumerate(found.grid):
-        given = {"C": terms.C, "class_weight": terms.class_weight, "multiclass": terms.multiclass}
+    for at, options in enumerate(found.grid):
+        given = {"C": options.C, "class_weight": options.class_weight, "multiclass": options.multiclass}
         for fold in range(3):
             for scoring in SCORINGS:
                 wanted = by_refitting(X, y, weights, numbers, given, scoring, fold)
@@ -118,8 +118,8 @@ def test_losses_need_no_rows(several):
     folds = ms.learn(X, y, folds=4)
     scoring = ["neg_squared_loss", "neg_balanced_loss"]
     for scheme in ("ovr", "ovo"):
-        terms = {"Cs": CS, "class_weights": [None, "inverse"], "multiclass": scheme, "scoring": scoring}
-        blind, seeing = ms.validate(folds, **terms), ms.validate(folds, X, y, **terms)
+        options = {"Cs": CS, "class_weights": [None, "inverse"], "multiclass": scheme, "scoring": scoring}
+        blind, seeing = ms.validate(folds, **options), ms.validate(folds, X, y, **options)
         for name in scoring:
             np.testing.assert_array_equal(blind.scores[name], seeing.scores[name])
         assert len(blind.grid) == 6
@@ -127,25 +127,25 @@ def test_losses_need_no_rows(several):
         assert not blind.exact("accuracy")
 
 
-def test_losses_do_not_choose_between_schemes_whose_problems_have_other_rows(several):
+def test_losses_cannot_compare_one_vs_rest_with_one_vs_one(several):
     X, y = several
     folds, schemes = ms.learn(X, y, folds=4), ["ovr", "ovo"]
     with pytest.raises(ms.errors.ParameterError, match="cannot compare one-vs-rest with one-vs-one"):
         ms.validate(folds, multiclass=schemes)
-    told = ms.validate(folds, Cs=[1.0], multiclass=schemes, scoring=["accuracy", "neg_squared_loss"])
-    assert told.scores["neg_squared_loss"].shape == (2, 4)
+    both = ms.validate(folds, Cs=[1.0], multiclass=schemes, scoring=["accuracy", "neg_squared_loss"])
+    assert both.scores["neg_squared_loss"].shape == (2, 4)
     two = ms.learn(X[y != y[0]], (y[y != y[0]] == y[y != y[0]][0]).astype(int), folds=4)
-    ms.validate(two, Cs=[1.0], multiclass=schemes)  # of two classes there is one problem either way
+    ms.validate(two, Cs=[1.0], multiclass=schemes)  # two classes are one problem in both schemes
 
 
 @pytest.mark.parametrize("classes", [2, 4, 6, 10])
-def test_the_balanced_loss_chooses_the_weights_with_which_rare_classes_are_found(classes):
+def test_the_balanced_loss_chooses_balanced_weights_for_rare_classes(classes):
     generator = np.random.default_rng(classes)
     centres = 2 * generator.normal(size=(classes, 8))
-    shares = np.append(
+    prevalence = np.append(
         0.7 if classes > 2 else 0.93, np.full(classes - 1, (0.3 if classes > 2 else 0.07) / (classes - 1))
     )
-    y = generator.choice(classes, 4000, p=shares)
+    y = generator.choice(classes, 4000, p=prevalence)
     X = centres[y] + 1.5 * generator.normal(size=(4000, 8))
     found = ms.validate(
         ms.learn(X, y, folds=4),
@@ -159,18 +159,18 @@ def test_the_balanced_loss_chooses_the_weights_with_which_rare_classes_are_found
     assert accuracy[found.best_index] > accuracy[: len(found.grid.Cs)].max()
 
 
-def test_standardised_and_free_intercepts_are_validated_too(several):
+def test_standardize_and_free_intercepts_are_validated(several):
     X, y = several
     numbers = np.arange(len(y)) % 3
-    terms = {"standardize": True, "penalize_intercept": False}
-    found = ms.validate(ms.learn(X, y, folds=numbers), X, y, numbers=numbers, Cs=[0.1], scoring="accuracy", **terms)
+    options = {"standardize": True, "penalize_intercept": False}
+    found = ms.validate(ms.learn(X, y, folds=numbers), X, y, numbers=numbers, Cs=[0.1], scoring="accuracy", **options)
     for fold in range(3):
         train, test = numbers != fold, numbers == fold
-        model = ms.solve(ms.learn(X[train], y[train]), 0.1, **terms)
+        model = ms.solve(ms.learn(X[train], y[train]), 0.1, **options)
         assert found.scores["accuracy"][0, fold] == pytest.approx(model.score(X[test], y[test]), rel=1e-12)
 
 
-def test_normal_rows_are_estimated_well():
+def test_estimates_for_normal_rows_are_close():
     X, y = blobs(seed=8, n=40_000, d=4, classes=3, offset=1.0)
     folds = ms.learn(X, y, folds=4)
     names = ["accuracy", "balanced_accuracy", "neg_log_loss", "roc_auc"]
@@ -181,7 +181,7 @@ def test_normal_rows_are_estimated_well():
     assert "estimated" in repr(guessed)
 
 
-def test_two_normal_classes_have_formulas(two):
+def test_two_normal_classes_have_closed_forms(two):
     X, y = two
     model = ms.solve(ms.learn(X, y))
     from scipy.stats import norm
@@ -205,7 +205,7 @@ def test_two_normal_classes_have_formulas(two):
     np.testing.assert_allclose(guess.log_losses, exact, rtol=1e-8)
 
 
-def test_rows_of_any_kind_and_files_are_measured_alike(several, tmp_path):
+def test_arrays_tables_sparse_rows_and_files_give_the_same_scores(several, tmp_path):
     X, y = several
     folds = ms.learn(X, y, folds=5)
     wanted = ms.validate(folds, X, y, Cs=CS, scoring=["accuracy", "roc_auc"])
@@ -219,7 +219,7 @@ def test_rows_of_any_kind_and_files_are_measured_alike(several, tmp_path):
         np.testing.assert_allclose(scanned.scores[name], wanted.scores[name], rtol=1e-12)
 
 
-def test_curves_of_many_candidates_take_several_passes_and_no_more_memory(several, monkeypatch):
+def test_roc_auc_of_many_candidates_takes_several_passes(several, monkeypatch):
     X, y = several
     folds = ms.learn(X, y, folds=3)
     wanted = ms.validate(folds, X, y, Cs=CS, class_weights=[None, "balanced"], scoring="roc_auc")
@@ -228,7 +228,7 @@ def test_curves_of_many_candidates_take_several_passes_and_no_more_memory(severa
     np.testing.assert_array_equal(found.scores["roc_auc"], wanted.scores["roc_auc"])
 
 
-def test_a_map_is_validated_too():
+def test_feature_maps_are_validated():
     X, y = blobs(seed=9, n=400, d=3, classes=3)
     mapping = ms.features.Fourier(30, precision="float64").freeze(X)
     numbers = np.arange(len(y)) % 4
@@ -241,7 +241,7 @@ def test_a_map_is_validated_too():
 
 
 @pytest.mark.filterwarnings("ignore::mergesvm.errors.FoldWarning")
-def test_a_class_that_only_the_held_out_fold_has_is_always_wrong():
+def test_a_class_only_in_the_held_out_fold_is_always_wrong():
     X, y = blobs(seed=5, n=90, d=3, classes=3)
     numbers = np.where(y == 2, 0, np.arange(len(y)) % 3)
     folds = ms.learn(X, y, folds=numbers)
@@ -256,7 +256,7 @@ def test_a_class_that_only_the_held_out_fold_has_is_always_wrong():
     assert np.isfinite(guess.scores["neg_squared_loss"]).all()
 
 
-def test_a_fold_without_rows_has_no_score_and_harms_none(several):
+def test_an_empty_fold_has_no_score(several):
     X, y = several
     numbers = np.where(np.arange(len(y)) % 2, 2, 0)
     found = ms.validate(
@@ -280,7 +280,7 @@ def test_the_best_candidate_is_solved_from_all_rows(several):
 
 
 @pytest.mark.parametrize(
-    ("wishes", "message"),
+    ("options", "message"),
     [
         ({"scoring": "f1"}, "scoring must be one or more of"),
         ({"scoring": []}, "scoring must be one or more of"),
@@ -294,13 +294,13 @@ def test_the_best_candidate_is_solved_from_all_rows(several):
         ({"X": [[1.0] * 6], "y": [77], "scoring": "accuracy"}, "in none of the folds"),
     ],
 )
-def test_what_cannot_be_validated_is_said(several, wishes, message):
+def test_invalid_options_raise_errors(several, options, message):
     X, y = several
     with pytest.raises((ParameterError, DataError), match=message):
-        ms.validate(ms.learn(X, y, folds=3), **wishes)
+        ms.validate(ms.learn(X, y, folds=3), **options)
 
 
-def test_only_folds_of_rows_are_validated(several):
+def test_only_folds_with_rows_are_validated(several):
     X, y = several
     with pytest.raises(TypeError, match="learned with folds=5"):
         ms.validate(ms.learn(X, y))
@@ -308,30 +308,30 @@ def test_only_folds_of_rows_are_validated(several):
     with pytest.raises(KnowledgeError, match="The folds have no rows"):
         ms.validate(ms.Folds([empty, empty]))
     by_hand = ms.learn(X, y, folds=np.arange(len(y)) % 3)
-    with pytest.raises(ParameterError, match="say it again"):
+    with pytest.raises(ParameterError, match="Give them again"):
         ms.validate(by_hand, X, y, scoring="accuracy")
 
 
-def test_the_path_of_c_is_what_solving_gives(several):
+def test_the_path_equals_solving_at_each_c(several):
     X, y = several
     knowledge = ms.learn(X, y)
-    for terms in (
+    for options in (
         {},
         {"class_weight": "inverse"},
         {"multiclass": "ovo"},
         {"standardize": True, "penalize_intercept": False},
     ):
-        path = ms.path(knowledge, CS, **terms)
+        path = ms.path(knowledge, CS, **options)
         assert len(path) == len(CS)
         for C, model, coefs, intercepts in zip(CS, path, path.coef_, path.intercept_, strict=True):
-            exact = ms.solve(knowledge, C, **terms)
+            exact = ms.solve(knowledge, C, **options)
             np.testing.assert_allclose(model.coef_, exact.coef_, rtol=1e-9)
             np.testing.assert_allclose(coefs, exact.coef_, rtol=1e-9)
             np.testing.assert_allclose(intercepts, exact.intercept_, rtol=1e-9)
             np.testing.assert_allclose(model.predict_proba(X[:9]), exact.predict_proba(X[:9]), rtol=1e-8)
 
 
-def test_the_path_keeps_its_digits_where_features_are_of_very_different_scales():
+def test_the_path_keeps_precision_for_features_of_very_different_scales():
     generator = np.random.default_rng(0)
     X = generator.standard_normal((2000, 20)) * 10.0 ** generator.integers(-4, 5, 20)
     X[:, 3] = generator.random(2000) < 0.002
@@ -343,7 +343,7 @@ def test_the_path_keeps_its_digits_where_features_are_of_very_different_scales()
         assert error < 1e-9 * np.abs(exact.coef_ * scale).max()
 
 
-def test_rows_have_to_be_those_that_were_learned(several):
+def test_rows_must_be_those_that_were_learned(several):
     X, y = several
     table = pd.DataFrame(X, columns=list("abcdef"))
     folds = ms.learn(table, y, folds=3)
@@ -362,60 +362,60 @@ def test_rows_have_to_be_those_that_were_learned(several):
             ms.validate(by_hand, X, y, numbers=wrong, scoring="accuracy")
 
 
-def test_sums_of_no_rows_are_refused(several):
+def test_indefinite_sums_raise_an_error(several):
     X, y = several
     wrong = ms.learn(X, y, folds=3) - ms.learn(X[:30] * 9, y[:30], folds=3)
     with pytest.raises(IndefiniteError):
         ms.validate(wrong)
 
 
-def test_estimates_and_measurements_agree_on_classes_never_met():
+def test_estimates_and_measurements_agree_on_unseen_classes():
     X, y = blobs(seed=6, n=200, d=3, classes=2)
     y = np.where(np.arange(len(y)) < 40, 1, 0)
     numbers = np.repeat(np.arange(5), 40)
-    folds, wishes = ms.learn(X, y, folds=numbers), {"Cs": [1.0], "scoring": SCORINGS[2:5]}
+    folds, options = ms.learn(X, y, folds=numbers), {"Cs": [1.0], "scoring": SCORINGS[2:5]}
     with pytest.warns(FoldWarning, match="All rows of class 1 are in fold 0"):
-        guess = ms.validate(folds, **wishes)
+        guess = ms.validate(folds, **options)
     with pytest.warns(FoldWarning):
-        exact = ms.validate(folds, X, y, numbers=numbers, **wishes)
+        exact = ms.validate(folds, X, y, numbers=numbers, **options)
     for name in guess.scores:
         np.testing.assert_allclose(guess.scores[name][0, 0], exact.scores[name][0, 0], rtol=1e-12)
 
 
-def test_a_fold_without_a_class_has_an_area_of_the_others():
+def test_the_auc_of_a_fold_without_a_class_is_that_of_the_others():
     X, y = blobs(seed=7, n=300, d=3, classes=3)
     numbers = np.arange(len(y)) % 3
     kept = (numbers != 0) | (y != 2)
     X, y, numbers = X[kept], y[kept], numbers[kept]
     found = ms.validate(ms.learn(X, y, folds=numbers), X, y, numbers=numbers, Cs=[1.0], scoring="roc_auc")
     model = ms.solve(ms.learn(X[numbers != 0], y[numbers != 0]))
-    shares, truth = model.predict_proba(X[numbers == 0]), y[numbers == 0]
-    wanted = np.mean([roc_auc_score(truth == label, shares[:, label]) for label in (0, 1)])
+    probabilities, truth = model.predict_proba(X[numbers == 0]), y[numbers == 0]
+    wanted = np.mean([roc_auc_score(truth == label, probabilities[:, label]) for label in (0, 1)])
     assert found.scores["roc_auc"][0, 0] == pytest.approx(wanted, rel=1e-10)
 
 
-def test_curves_of_one_c_and_many_settings_are_parted_too(several, monkeypatch):
+def test_roc_auc_of_one_c_and_many_settings_takes_several_passes(several, monkeypatch):
     X, y = several
     folds = ms.learn(X, y, folds=3)
-    wishes = {"Cs": [1.0], "class_weights": [None, "balanced", {0: 2.0}], "scoring": "roc_auc"}
-    wanted = ms.validate(folds, X, y, **wishes)
+    options = {"Cs": [1.0], "class_weights": [None, "balanced", {0: 2.0}], "scoring": "roc_auc"}
+    wanted = ms.validate(folds, X, y, **options)
     monkeypatch.setattr("mergesvm.analysis.cross_validation.validation.MAX_KEPT_BYTES", 1)
-    np.testing.assert_array_equal(ms.validate(folds, X, y, **wishes).scores["roc_auc"], wanted.scores["roc_auc"])
+    np.testing.assert_array_equal(ms.validate(folds, X, y, **options).scores["roc_auc"], wanted.scores["roc_auc"])
 
 
-def test_what_is_expected_needs_the_features_of_the_model(several):
+def test_expected_needs_the_features_of_the_model(several):
     X, y = several
     model = ms.solve(ms.learn(pd.DataFrame(X, columns=list("abcdef")), y))
-    with pytest.raises(SignatureError, match="another order"):
+    with pytest.raises(SignatureError, match="in a different order"):
         ms.expected(model, ms.learn(pd.DataFrame(X[:, ::-1], columns=list("fedcba")), y))
     folds = ms.learn(pd.DataFrame(X, columns=list("abcdef")), y, folds=3)
     assert ms.expected(model, folds).accuracy == pytest.approx(ms.expected(model, folds.total).accuracy)
 
 
-def test_pairs_of_too_many_classes_are_not_estimated():
+def test_too_many_one_vs_one_scores_are_not_estimated():
     generator = np.random.default_rng(0)
     X, y = generator.normal(size=(300, 4)), np.arange(300) % 30
     folds = ms.learn(X, y, folds=np.arange(300) // 30 % 2)
-    with pytest.raises(FormError, match="to measure it"):
+    with pytest.raises(FormError, match="Measure on rows"):
         ms.validate(folds, Cs=[1.0], multiclass="ovo", scoring="accuracy")
     assert np.isfinite(ms.validate(folds, Cs=[1.0], multiclass="ovo", scoring="roc_auc").best_score)

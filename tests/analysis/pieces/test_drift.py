@@ -16,8 +16,8 @@ def random_pieces(seed=0, n=400, d=3, pieces=4, classes=2):
     return X, generator.integers(0, classes, n), generator.integers(0, pieces, n)
 
 
-def learned(X, y, piece, **terms):
-    return [ms.learn(X[piece == p], y[piece == p], **terms) for p in range(piece.max() + 1)]
+def learned(X, y, piece, **options):
+    return [ms.learn(X[piece == p], y[piece == p], **options) for p in range(piece.max() + 1)]
 
 
 def hotelling(one, other):

@@ -4,11 +4,9 @@ import sys
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
 
 import mergesvm as ms
 from mergesvm.analysis.expected import expected
-from mergesvm.analysis.orthant import probability_positive
 from mergesvm.analysis.pieces import remainder_solver
 from mergesvm.analysis.pieces.influence import influence
 from mergesvm.analysis.pieces.leave_one_out import NUMBERS
@@ -17,16 +15,16 @@ from mergesvm.multiclass.decomposition import one_vs_one, one_vs_rest
 from reference import blobs, hyperplane_by_qr, side_weights
 
 
-def dealt(seed=0, n=240, d=4, classes=3, pieces=6, offset=0.0):
+def random_pieces(seed=0, n=240, d=4, classes=3, pieces=6, offset=0.0):
     """Rows, their labels, and the piece that each belongs to."""
     X, y = blobs(seed, n, d, classes, offset)
     piece = np.random.default_rng(seed + 1).integers(0, pieces, n)
     return X * np.array([1.0, 10.0, 0.1, 1.0][:d]), y, piece
 
 
-def learned(X, y, piece, weights=None, **terms):
+def learned(X, y, piece, weights=None, **options):
     return [
-        ms.learn(X[piece == p], y[piece == p], None if weights is None else weights[piece == p], **terms)
+        ms.learn(X[piece == p], y[piece == p], None if weights is None else weights[piece == p], **options)
         for p in range(piece.max() + 1)
     ]
 
@@ -36,7 +34,7 @@ def close(found, wanted, tolerance=1e-9):
     assert np.abs(found - wanted).max() <= tolerance * max(np.abs(wanted).max(), 1e-300)
 
 
-TERMS = [
+OPTIONS = [
     {},
     {"C": 50.0, "standardize": True},
     {"class_weight": "balanced"},
@@ -48,21 +46,21 @@ TERMS = [
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("terms", TERMS)
-def test_coefficients_without_a_piece_are_those_solved_without_it(terms, classes):
-    X, y, piece = dealt(classes=classes)
-    found = influence(learned(X, y, piece), keep_coefs=True, **terms)
+@pytest.mark.parametrize("options", OPTIONS)
+def test_coefficients_equal_solving_without_the_piece(options, classes):
+    X, y, piece = random_pieces(classes=classes)
+    found = influence(learned(X, y, piece), keep_coefs=True, **options)
     for index in range(len(found.names)):
         rest = piece != index
-        model = ms.solve(ms.learn(X[rest], y[rest]), **terms)
+        model = ms.solve(ms.learn(X[rest], y[rest]), **options)
         close(found.coefs_without[index], model.coef_)
         intercepts = found.offsets_without[index] - found.coefs_without[index] @ found.anchor
         close(intercepts, model.intercept_)
 
 
 @pytest.mark.parametrize("scheme", [None, "balanced"])
-def test_coefficients_without_a_piece_are_those_of_least_squares_on_the_other_rows(scheme):
-    X, y, piece = dealt()
+def test_coefficients_equal_least_squares_on_the_other_rows(scheme):
+    X, y, piece = random_pieces()
     found = influence(learned(X, y, piece), C=2.0, class_weight=scheme, keep_coefs=True)
     for index in range(len(found.names)):
         rows, labels = X[piece != index], y[piece != index]
@@ -75,15 +73,15 @@ def test_coefficients_without_a_piece_are_those_of_least_squares_on_the_other_ro
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
-@pytest.mark.parametrize("kept_out", [False, True])
-def test_losses_are_those_of_the_rows(multiclass, kept_out, offset):
-    X, y, piece = dealt(pieces=5)
+@pytest.mark.parametrize("with_held_out", [False, True])
+def test_losses_equal_those_on_the_rows(multiclass, with_held_out, offset):
+    X, y, piece = random_pieces(pieces=5)
     X = X + offset
     weights = np.random.default_rng(3).uniform(0.5, 2.0, len(y))
     pieces = learned(X, y, piece, weights)
     held = piece == 4
-    held_out = pieces.pop() if kept_out else None
-    known = ~held if kept_out else np.ones(len(y), dtype=bool)
+    held_out = pieces.pop() if with_held_out else None
+    known = ~held if with_held_out else np.ones(len(y), dtype=bool)
     found = influence(pieces, multiclass=multiclass, held_out=held_out)
     tolerance = 1e-9 if offset == 0 else 1e-6
 
@@ -100,15 +98,15 @@ def test_losses_are_those_of_the_rows(multiclass, kept_out, offset):
     whole = solved(known)
     for index in range(len(pieces)):
         own, rest = known & (piece == index), known & (piece != index)
-        without, others = solved(rest), held if kept_out else rest
+        without, others = solved(rest), held if with_held_out else rest
         close(found.loss_on_piece[index], loss(whole, own), tolerance)
         close(found.loss_on_piece_without[index], loss(without, own), tolerance)
         close(found.loss_on_others[index], loss(whole, others), tolerance)
         close(found.loss_on_others_without[index], loss(without, others), tolerance)
 
 
-def test_changes_are_measured_in_standard_deviations_and_at_the_mean_row():
-    X, y, piece = dealt()
+def test_changes_are_in_standard_deviations_and_at_the_mean_row():
+    X, y, piece = random_pieces()
     found = influence(learned(X, y, piece))
     whole = ms.solve(ms.learn(X, y))
     for index in range(len(found.names)):
@@ -120,8 +118,8 @@ def test_changes_are_measured_in_standard_deviations_and_at_the_mean_row():
 
 
 @pytest.mark.parametrize(("classes", "multiclass", "tolerance"), [(2, "ovr", 1e-9), (4, "ovr", 0.01), (4, "ovo", 0.03)])
-def test_accuracies_are_those_to_be_expected(classes, multiclass, tolerance):
-    X, y, piece = dealt(classes=classes, n=600)
+def test_accuracies_equal_those_of_expected(classes, multiclass, tolerance):
+    X, y, piece = random_pieces(classes=classes, n=600)
     pieces = learned(X, y, piece)
     found = influence(pieces, multiclass=multiclass, C=10.0, by_class=True)
     total = ms.merge(pieces)
@@ -135,8 +133,8 @@ def test_accuracies_are_those_to_be_expected(classes, multiclass, tolerance):
         assert abs(found.accuracy_on_others_without[index] - expected(without, rest).accuracy) < tolerance
 
 
-def test_the_pooled_form_says_the_same_of_coefficients_and_losses():
-    X, y, piece = dealt()
+def test_pooled_knowledge_gives_the_same_coefficients_and_losses():
+    X, y, piece = random_pieces()
     one = influence(learned(X, y, piece), keep_coefs=True)
     other = influence(learned(X, y, piece, per_class=False), keep_coefs=True)
     close(other.coefs_without, one.coefs_without)
@@ -146,11 +144,11 @@ def test_the_pooled_form_says_the_same_of_coefficients_and_losses():
         close(getattr(other, name), getattr(one, name))
 
 
-@pytest.mark.parametrize("kept_out", [False, True])
-def test_by_class_or_in_chunks_or_in_too_much_memory_all_else_is_the_same(kept_out, monkeypatch):
-    X, y, piece = dealt()
+@pytest.mark.parametrize("with_held_out", [False, True])
+def test_by_class_and_chunks_and_memory_limits_change_nothing_else(with_held_out, monkeypatch):
+    X, y, piece = random_pieces()
     pieces = learned(X, y, piece)
-    held_out = pieces.pop() if kept_out else None
+    held_out = pieces.pop() if with_held_out else None
     one, by_class = (influence(pieces, by_class=each, held_out=held_out) for each in (False, True))
     monkeypatch.setattr(sys.modules[influence.__module__], "MAX_POOLED_BYTES", 0)
     monkeypatch.setattr(remainder_solver, "CHUNK_BYTES", 0)
@@ -162,8 +160,8 @@ def test_by_class_or_in_chunks_or_in_too_much_memory_all_else_is_the_same(kept_o
     assert np.abs(by_class.accuracy_on_others - one.accuracy_on_others).max() < 0.05
 
 
-def test_pieces_that_lack_classes_and_pieces_without_rows_are_pieces_like_others():
-    X, y, piece = dealt()
+def test_pieces_without_a_class_or_without_rows():
+    X, y, piece = random_pieces()
     piece[(piece == 2) & (y == 1)] = 3
     pieces = learned(X, y, piece)
     empty = ms.Knowledge.zero(pieces[0].signature)
@@ -175,8 +173,8 @@ def test_pieces_that_lack_classes_and_pieces_without_rows_are_pieces_like_others
     assert found.notes == ("",) * 6 + ("no rows",)
 
 
-def test_a_piece_with_all_rows_of_a_class_cannot_be_left_out_and_says_so():
-    X, y, piece = dealt()
+def test_a_piece_with_all_rows_of_a_class_cannot_be_left_out():
+    X, y, piece = random_pieces()
     piece[y == 2] = 0
     found = influence(learned(X, y, piece), keep_coefs=True)
     assert found.notes[0] == "all rows of class 2 are in this piece: no model without it"
@@ -192,17 +190,17 @@ def test_a_piece_with_all_rows_of_a_class_cannot_be_left_out_and_says_so():
     assert found.table()[-1]["piece"] == "piece 0"
 
 
-def test_features_that_only_one_piece_varies_are_left_out_without_it():
-    X, y, piece = dealt()
+def test_features_that_vary_only_in_one_piece_are_dropped_without_it():
+    X, y, piece = random_pieces()
     X[:, 3] = np.where(piece == 1, X[:, 3], 7.0)
-    for terms in ({"C": 1e6}, {"C": 1.0, "standardize": True}):
-        found = influence(learned(X, y, piece), keep_coefs=True, **terms)
+    for options in ({"C": 1e6}, {"C": 1.0, "standardize": True}):
+        found = influence(learned(X, y, piece), keep_coefs=True, **options)
         rest = piece != 1
-        close(found.coefs_without[1], ms.solve(ms.learn(X[rest], y[rest]), **terms).coef_, 1e-8)
+        close(found.coefs_without[1], ms.solve(ms.learn(X[rest], y[rest]), **options).coef_, 1e-8)
 
 
-def test_systems_that_are_singular_to_rounding_are_solved_as_they_are_one_by_one():
-    X, y, piece = dealt()
+def test_singular_systems_are_solved_with_a_warning():
+    X, y, piece = random_pieces()
     X[:, 3] = X[:, 0] + X[:, 1]
     with pytest.warns(SolverWarning, match="singular"):
         found = influence(learned(X, y, piece), C=1e16, keep_coefs=True)
@@ -211,23 +209,23 @@ def test_systems_that_are_singular_to_rounding_are_solved_as_they_are_one_by_one
     close(found.coefs_without[3], model.coef_, 1e-7)
 
 
-def test_the_wrong_piece_is_the_most_suspicious():
-    X, y, piece = dealt(n=900, pieces=10)
+def test_a_mislabelled_piece_has_the_largest_loss_reduction():
+    X, y, piece = random_pieces(n=900, pieces=10)
     wrong = np.where(piece == 7, (y + 1) % 3, y)
     pieces = {f"day {p}": k for p, k in enumerate(learned(X, wrong, piece))}
     assert influence(pieces).table()[0]["piece"] == "day 7"
     held = piece == 9
     held_out = ms.learn(X[held], y[held])
     pieces.pop("day 9")
-    judged = influence(pieces, held_out=held_out)
-    assert judged.held_out
-    assert judged.table()[0]["piece"] == "day 7"
-    assert (np.delete(judged.relative_loss_reduction, 7) < judged.relative_loss_reduction[7]).all()
-    assert judged.accuracy_on_piece_without[7] < 0.5 < np.delete(judged.accuracy_on_piece_without, 7).min()
+    found = influence(pieces, held_out=held_out)
+    assert found.held_out
+    assert found.table()[0]["piece"] == "day 7"
+    assert (np.delete(found.relative_loss_reduction, 7) < found.relative_loss_reduction[7]).all()
+    assert found.accuracy_on_piece_without[7] < 0.5 < np.delete(found.accuracy_on_piece_without, 7).min()
 
 
-def test_pieces_are_called_by_name_source_or_place(tmp_path):
-    X, y, piece = dealt(pieces=3)
+def test_pieces_are_named_by_key_source_or_position(tmp_path):
+    X, y, piece = random_pieces(pieces=3)
     pieces = learned(X, y, piece)
     assert influence(pieces).names == ("piece 0", "piece 1", "piece 2")
     assert influence(dict(zip("abc", pieces, strict=True))).names == ("a", "b", "c")
@@ -240,8 +238,8 @@ def test_pieces_are_called_by_name_source_or_place(tmp_path):
 
 @pytest.mark.parametrize("classes", [2, 5])
 @pytest.mark.parametrize("width", [1, 4, 19])
-@pytest.mark.parametrize("terms", [{}, {"C": 50.0, "standardize": True}, {"penalize_intercept": False}])
-def test_pooled_gram_matrices_give_the_same_as_those_of_each_class(terms, width, classes, monkeypatch):
+@pytest.mark.parametrize("options", [{}, {"C": 50.0, "standardize": True}, {"penalize_intercept": False}])
+def test_pooled_gram_matrices_give_the_same_as_those_of_each_class(options, width, classes, monkeypatch):
     generator = np.random.default_rng(width)
     X, y = generator.normal(size=(600, width)), generator.integers(0, classes, 600)
     X[:, 0] += y
@@ -249,27 +247,27 @@ def test_pooled_gram_matrices_give_the_same_as_those_of_each_class(terms, width,
     piece[(piece == 2) & (y == 1)] = 3
     pieces = learned(X, y, piece)
     pieces.append(ms.Knowledge.zero(pieces[0].signature))
-    pooled = [influence(pieces, keep_coefs=True, n_jobs=jobs, **terms) for jobs in (1, 2)]
+    pooled = [influence(pieces, keep_coefs=True, n_jobs=jobs, **options) for jobs in (1, 2)]
     monkeypatch.setattr(sys.modules[influence.__module__], "MAX_POOLED_BYTES", 0)
-    plain = influence(pieces, keep_coefs=True, n_jobs=1, **terms)
+    plain = influence(pieces, keep_coefs=True, n_jobs=1, **options)
     for found in pooled:
         close(found.coefs_without, plain.coefs_without, 1e-11)
         for name in NUMBERS:
             assert np.array_equal(np.isnan(getattr(found, name)), np.isnan(getattr(plain, name)))
             close(np.nan_to_num(getattr(found, name)), np.nan_to_num(getattr(plain, name)))
-        without = ms.solve(ms.merge(pieces) - pieces[4], **terms)
+        without = ms.solve(ms.merge(pieces) - pieces[4], **options)
         close(found.coefs_without[4], without.coef_, 1e-10)
 
 
 def test_threads_change_nothing():
-    X, y, piece = dealt()
+    X, y, piece = random_pieces()
     one, two = (influence(learned(X, y, piece), n_jobs=jobs, keep_coefs=True) for jobs in (1, 2))
     close(one.coefs_without, two.coefs_without, 1e-13)
     assert one.names == two.names
 
 
-def test_what_cannot_be_compared_is_refused():
-    X, y, piece = dealt()
+def test_invalid_pieces_raise_errors():
+    X, y, piece = random_pieces()
     pieces = learned(X, y, piece)
     for few in ([], pieces[:1], {}, pieces[0]):
         with pytest.raises(ParameterError, match="at least two pieces"):
@@ -291,18 +289,3 @@ def test_what_cannot_be_compared_is_refused():
         influence(pieces, held_out=ms.learn(X, np.full(len(y), 9)))
     with pytest.raises(TypeError, match="held_out"):
         influence(pieces, held_out=X)
-
-
-def test_the_share_of_normal_numbers_that_are_all_above_zero():
-    generator = np.random.default_rng(0)
-    roots = generator.normal(size=(20, 4, 4))
-    means, covariances = generator.normal(0.5, 1.0, size=(20, 4)), roots @ roots.swapaxes(1, 2)
-    exact = [multivariate_normal.cdf(m, cov=c, rng=0) for m, c in zip(means, covariances, strict=True)]
-    assert np.abs(probability_positive(means, covariances) - exact).max() < 0.015
-    assert np.abs(probability_positive(means, covariances) - exact).mean() < 0.004
-    close(
-        probability_positive(means[:, :1], covariances[:, :1, :1])[0],
-        multivariate_normal.cdf(means[0, 0], cov=covariances[0, 0, 0]),
-    )
-    assert probability_positive(np.array([-50.0, 60.0]), np.eye(2)) == 0.0
-    assert probability_positive(np.array([2.0, 3.0]), np.zeros((2, 2))) == 1.0
