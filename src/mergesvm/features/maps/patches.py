@@ -98,7 +98,7 @@ class Patches(RandomMap):
 
     def n_outputs(self, inputs: int) -> int:
         """Return filters times regions, twice that if responses are split."""
-        image = self.padded(inputs)
+        image = self.padded_shape(inputs)
         lines, columns = image.patch_grid(self.size)
         if 4 * self.padding > image.height + image.width:
             raise ParameterError(f"padding={self.padding} is larger than the images. Use less padding.")
@@ -116,7 +116,7 @@ class Patches(RandomMap):
 
     def shapes(self, inputs: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the filters, whitening included, and of their responses to the mean patch."""
-        values = self.size**2 * self.padded(inputs).channels
+        values = self.size**2 * self.padded_shape(inputs).channels
         return {"filters": (values, self.n_filters), "offsets": (self.n_filters,)}
 
     def scale(self, pilot: Pilot) -> Scaling:
@@ -127,8 +127,8 @@ class Patches(RandomMap):
     def draw(self, pilot: Pilot) -> Arrays:
         """Draw the filters, whitening included, and compute their responses to the mean patch."""
         generator = pilot.generator
-        at = self.padded(pilot.rows.shape[1]).patches(self.size)
-        images = self._pad(pilot.rows[:SAMPLE_ROWS]).reshape(-1, self.padded(pilot.rows.shape[1]).pixels)
+        at = self.padded_shape(pilot.rows.shape[1]).patches(self.size)
+        images = self.pad(pilot.rows[:SAMPLE_ROWS]).reshape(-1, self.padded_shape(pilot.rows.shape[1]).pixels)
         rows = generator.integers(len(images), size=SAMPLE_PATCHES)
         positions = generator.integers(len(at), size=SAMPLE_PATCHES)
         sample = images[rows[:, None], at[positions]]
@@ -159,14 +159,14 @@ class Patches(RandomMap):
         ) @ vectors.T
         return whiten
 
-    def padded(self, inputs: int) -> Image:
+    def padded_shape(self, inputs: int) -> Image:
         """Return the shape of the padded images."""
         image = Image.of(self.image, inputs)
         return Image(image.height + 2 * self.padding, image.width + 2 * self.padding, image.channels)
 
-    def _pad(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Pad images, (rows, height, width, channels)."""
-        inner, outer, border = Image.of(self.image, rows.shape[1]), self.padded(rows.shape[1]), self.padding
+    def pad(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return padded images, (rows, height, width, channels)."""
+        inner, outer, border = Image.of(self.image, rows.shape[1]), self.padded_shape(rows.shape[1]), self.padding
         images = rows.reshape(-1, inner.height, inner.width, inner.channels)
         if border == 0:
             return images
@@ -177,21 +177,21 @@ class Patches(RandomMap):
     @property
     def regions(self) -> list[NDArray[np.intp]]:
         """The bounds of the pooling regions in the grid of patches, vertically and horizontally."""
-        sides = self.padded(self.layout.width).patch_grid(self.size)
+        sides = self.padded_shape(self.layout.width).patch_grid(self.size)
         return [np.linspace(0, length, self.pooling + 1).round().astype(np.intp) for length in sides]
 
     def apply(self, scaled: Any, out: NDArray[Any]) -> None:
         """Compute rectified responses and average them over regions, a few images at a time."""
         from mergesvm.features.ops import jit  # imports numba, which is slow
 
-        images, shape = dense(scaled), self.padded(self.layout.width)
+        images, shape = dense(scaled), self.padded_shape(self.layout.width)
         lines, columns = shape.patch_grid(self.size)
         filters, offsets = self.arrays["filters"], self.arrays["offsets"]
         step = max(1, CHUNK_BYTES // (self.dtype.itemsize * lines * columns * max(filters.shape)))
         regions = out.reshape(len(out), self.pooling, self.pooling, -1)
         variance = self.dtype.type(CONTRAST_VARIANCE)
         for start in range(0, len(images), step):
-            chunk = self._pad(images[start : start + step])
+            chunk = self.pad(images[start : start + step])
             patches = SCRATCH.take("patches", (len(chunk) * lines * columns, len(filters)), out.dtype)
             jit.unfold(chunk.reshape(len(chunk), shape.height, -1), shape.channels, self.size, variance, patches)
             responses = SCRATCH.take("responses", (len(patches), len(offsets)), out.dtype)

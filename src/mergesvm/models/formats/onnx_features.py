@@ -179,8 +179,8 @@ def _nystroem(nystroem: Nystroem) -> tuple[str, Constants]:
 def _patches(patches: Patches) -> tuple[str, Constants]:
     """Rectified responses, averaged over regions."""
     inputs = patches.layout.width
-    columns = patches._pad(np.arange(1, inputs + 1)[None]).ravel()
-    at = columns[patches.padded(inputs).patches(patches.size)]
+    columns = patches.pad(np.arange(1, inputs + 1)[None]).ravel()
+    at = columns[patches.padded_shape(inputs).patches(patches.size)]
     constants = {
         "before": np.array([0, 1, 0, 0]),
         # 32 bits are enough: there is a limit to the values of all patches, and an image has no more pixels.
