@@ -154,7 +154,7 @@ class MergeSVCCV(LinearClassifier):
                 labels,
                 sample_weight,
                 features=frozen_map_of(mapping, rows, labels, self.engine),
-                folds=self._count() if numbers is None else numbers,
+                folds=self._n_folds() if numbers is None else numbers,
                 groups=groups if numbers is None else None,
                 precision=self.precision,
                 engine=self.engine,
@@ -196,7 +196,7 @@ class MergeSVCCV(LinearClassifier):
             n_jobs=self.n_jobs,
         )
 
-    def _count(self) -> Any:
+    def _n_folds(self) -> Any:
         return 5 if self.cv is None else self.cv
 
     def _check_options(self) -> None:

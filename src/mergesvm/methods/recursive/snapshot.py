@@ -49,14 +49,14 @@ def current_model(
     coefs, offsets, mean = rls.coefficients()
     problems = codes if len(codes) > 2 else codes[-1:]  # two classes are one binary problem
     solution = Solution(coefs[problems], offsets[problems], ("recursive",) * len(problems))
-    terms = {
+    kept = {
         "C": float(options.C),
         "class_weight": known_weights(options.class_weight, labels) or None,
         "multiclass": "ovr",
         "standardize": False,
         "penalize_intercept": options.penalize_intercept,
     }
-    domain = Domain(labels, mean, reference.signature, rls.class_rows[codes], reference.provenance, terms)
+    domain = Domain(labels, mean, reference.signature, rls.class_rows[codes], reference.provenance, kept)
     return LinearModel(domain, solution, None if knowledge is None else _moments(knowledge(), solution, mean))
 
 
