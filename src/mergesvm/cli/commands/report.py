@@ -35,7 +35,7 @@ MAX_PIECES_NAMED = 5
 class Progress:
     """The fraction of the work that is done, in the form a progress bar takes."""
 
-    share: float
+    fraction: float
     rows: int = 0
 
 
