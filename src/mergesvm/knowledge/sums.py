@@ -25,7 +25,7 @@ class Sums:
     Attributes
     ----------
     signature : Signature
-        What two pieces must have in common to be added.
+        The properties that two pieces must have in common to be added.
     anchor : array of shape (width,)
         The point about which sums are kept.
     labels : tuple
