@@ -1,4 +1,4 @@
-"""A kernel machine whose units are the ranks: the model of all rows, of which each rank has its own."""
+"""ParallelKernelSVC under MPI: each rank is a unit with its own rows, and all get the model of all rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import mergesvm as ms
 from mergesvm.engines import MPI
 from mergesvm.errors import DataError, EngineError, ParameterError, SignatureError, SolverWarning, SubtractionError
 
-TERMS = {"C": 2.0, "gamma": 0.3}  # with fewer than 200 rows it is solved almost exactly
+PARAMETERS = {"C": 2.0, "gamma": 0.3}  # problems of up to 200 rows are solved almost exactly
 
 
 def raised(kind, call):
@@ -29,10 +29,10 @@ def raised(kind, call):
     raise AssertionError(f"no {kind.__name__} was raised")
 
 
-class Shares:
-    """Rows of three classes and who has them: one class is at a single rank, and of three ranks the last has no rows.
+class RankRows:
+    """Rows of three classes, distributed to ranks: one class is at one rank only, and the last of three has no rows.
 
-    Rows are in the order of ranks, which is that in which they are numbered.
+    Rows are sorted by rank, so their positions are their indices.
     """
 
     def __init__(self, engine, n_rows=180, seed=0):
@@ -40,7 +40,7 @@ class Shares:
         y = rng.integers(0, 3, n_rows)
         X = rng.normal(size=(n_rows, 4)) + np.array([[0, 0, 0, 0], [1.5, 0, 1, 0], [0, 2, 0, -1]])[y]
         holders = engine.workers if engine.workers < 3 else engine.workers - 1
-        # The first has all of one class; the second, of two or more, sees one class only.
+        # The first rank has all rows of one class; the second has rows of one class only.
         owner = np.where(y == 2, 0, np.arange(n_rows) % holders)
         owner[(y == 0) & (owner == 1)] = 0
         order = np.argsort(owner, kind="stable")
@@ -53,7 +53,7 @@ class Shares:
 
 
 def assert_same(found, expected):
-    """The same optimum: objective, rows in use, and scores."""
+    """Assert the same optimum: objective, support vectors and coefficients."""
     np.testing.assert_allclose(found.objective_, expected.objective_, rtol=1e-6)
     np.testing.assert_array_equal(found.support_, expected.support_)
     np.testing.assert_array_equal(found.support_vectors_, expected.support_vectors_)
@@ -61,105 +61,119 @@ def assert_same(found, expected):
     np.testing.assert_allclose(found.intercept_, expected.intercept_, atol=1e-5)
 
 
-def assert_identical_everywhere(machine):
-    """All ranks have the same model, bit for bit."""
+def assert_identical_everywhere(classifier):
+    """Assert that all ranks have the same model, bit for bit."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        parts = machine.support_, machine.support_vectors_, machine.dual_coef_, machine.intercept_, machine.n_support_
-        said = [str(machine.traffic_), machine.objective_, machine.n_iter_, machine.classes_.tolist(), machine.gamma]
-    mine = hashlib.sha256(pickle.dumps(([part.tobytes() for part in parts], said))).hexdigest()
+        parts = (
+            classifier.support_,
+            classifier.support_vectors_,
+            classifier.dual_coef_,
+            classifier.intercept_,
+            classifier.n_support_,
+        )
+        attributes = [
+            str(classifier.traffic_),
+            classifier.objective_,
+            classifier.n_iter_,
+            classifier.classes_.tolist(),
+            classifier.gamma,
+        ]
+    mine = hashlib.sha256(pickle.dumps(([part.tobytes() for part in parts], attributes))).hexdigest()
     assert len(set(COMM_WORLD.allgather(mine))) == 1
 
 
-def state(machine):
-    return pickle.dumps((machine.support_, machine.dual_coef_, machine.intercept_, machine.objective_))
+def state(classifier):
+    return pickle.dumps((classifier.support_, classifier.dual_coef_, classifier.intercept_, classifier.objective_))
 
 
 def check_fit_is_that_of_all_rows(engine):
-    rows = Shares(engine)
+    rows = RankRows(engine)
     reference = SVC(C=2.0, gamma=0.3, tol=1e-7).fit(rows.X, rows.y)
     for method in ("working-set", "active-set"):
-        there = ms.ParallelKernelSVC(engine=engine, method=method, **TERMS).fit(*rows.own)
-        assert_same(there, ms.ParallelKernelSVC(method=method, **TERMS).fit(rows.X, rows.y))
+        there = ms.ParallelKernelSVC(engine=engine, method=method, **PARAMETERS).fit(*rows.own)
+        assert_same(there, ms.ParallelKernelSVC(method=method, **PARAMETERS).fit(rows.X, rows.y))
         np.testing.assert_array_equal(there.support_, reference.support_)
         np.testing.assert_allclose(np.abs(there.dual_coef_), np.abs(reference.dual_coef_), atol=1e-4)
-        # A pair's scores are positive for its second class here, and for its first there.
+        # The score of a pair is positive for its second class here, for its first in SVC.
         np.testing.assert_allclose(there.intercept_, -reference.intercept_, atol=1e-5)
         assert_identical_everywhere(there)
         assert there.traffic_.sent.shape[1] == engine.workers
 
 
-def check_beta_counts_once_for_each_rank(engine):
-    rows = Shares(engine, 90, seed=1)
-    there = ms.ParallelKernelSVC(engine=engine, beta=0.2, **TERMS).fit(*rows.own)
-    # One unit whose penalty is that of all.
-    here = ms.ParallelKernelSVC(beta=0.2 * engine.workers, **TERMS).fit(rows.X, rows.y)
+def check_the_penalty_is_beta_times_the_number_of_ranks(engine):
+    rows = RankRows(engine, 90, seed=1)
+    there = ms.ParallelKernelSVC(engine=engine, beta=0.2, **PARAMETERS).fit(*rows.own)
+    # A single unit with the same penalty.
+    here = ms.ParallelKernelSVC(beta=0.2 * engine.workers, **PARAMETERS).fit(rows.X, rows.y)
     assert_same(there, here)
     assert_identical_everywhere(there)
 
 
-def check_rows_that_come_and_go_at_their_ranks(engine):
-    climbing = {"method": "gradient", "accelerated": True, "beta": 0.5, "tol": 1e-4}
-    ways = [(130, {}), (90, {"method": "active-set"}), (90, {"beta": 0.5}), (24, climbing)]
-    for size, terms in ways[: 4 if engine.workers == 2 else 3]:  # the last takes hundreds of rounds
-        rows, more = Shares(engine, size), Shares(engine, size // 2, seed=5)
-        machine = ms.ParallelKernelSVC(engine=engine, **{**TERMS, **terms}).fit(*rows.own).partial_fit(*more.own)
-        assert_identical_everywhere(machine)
-        gone = np.isin(np.arange(len(rows.y)), machine.support_[::2]) | (np.arange(len(rows.y)) % 3 == 0)
+def check_rows_are_added_and_removed_at_their_ranks(engine):
+    gradient = {"method": "gradient", "accelerated": True, "beta": 0.5, "tol": 1e-4}
+    cases = [(130, {}), (90, {"method": "active-set"}), (90, {"beta": 0.5}), (24, gradient)]
+    for size, parameters in cases[: 4 if engine.workers == 2 else 3]:  # the last takes hundreds of iterations
+        rows, more = RankRows(engine, size), RankRows(engine, size // 2, seed=5)
+        classifier = (
+            ms.ParallelKernelSVC(engine=engine, **{**PARAMETERS, **parameters}).fit(*rows.own).partial_fit(*more.own)
+        )
+        assert_identical_everywhere(classifier)
+        gone = np.isin(np.arange(len(rows.y)), classifier.support_[::2]) | (np.arange(len(rows.y)) % 3 == 0)
         mine = gone & rows.mine
-        machine.forget(rows.X[mine], rows.y[mine])
-        assert_identical_everywhere(machine)
-        beta = None if machine.beta is None else machine.beta * engine.workers
+        classifier.forget(rows.X[mine], rows.y[mine])
+        assert_identical_everywhere(classifier)
+        beta = None if classifier.beta is None else classifier.beta * engine.workers
         X, y = np.vstack([rows.X[~gone], more.X]), np.append(rows.y[~gone], more.y)
         numbers = np.append(np.flatnonzero(~gone), len(gone) + np.arange(len(more.y)))
-        here = ms.ParallelKernelSVC(beta=beta, **TERMS).fit(X, y)
-        np.testing.assert_allclose(machine.objective_, here.objective_, rtol=1e-6)
-        np.testing.assert_array_equal(machine.support_, numbers[here.support_])
-        np.testing.assert_allclose(machine.intercept_, here.intercept_, atol=1e-3)
+        here = ms.ParallelKernelSVC(beta=beta, **PARAMETERS).fit(X, y)
+        np.testing.assert_allclose(classifier.objective_, here.objective_, rtol=1e-6)
+        np.testing.assert_array_equal(classifier.support_, numbers[here.support_])
+        np.testing.assert_allclose(classifier.intercept_, here.intercept_, atol=1e-3)
 
 
 def check_gamma_is_that_of_all_rows(engine):
-    rows = Shares(engine)
+    rows = RankRows(engine)
     there = ms.ParallelKernelSVC(engine=engine).fit(*rows.own)
     reference = SVC(tol=1e-7).fit(rows.X, rows.y)
     np.testing.assert_allclose(there.model_.expansion.kernel.gamma, reference._gamma, rtol=1e-12)
     np.testing.assert_array_equal(there.support_, reference.support_)
 
 
-def check_what_is_not_there_cannot_be_forgotten(engine):
-    rows = Shares(engine)
-    machine = ms.ParallelKernelSVC(engine=engine, **TERMS).fit(*rows.own)
-    before = state(machine)
-    # A row that another rank has; with one rank, one that nobody has.
+def check_forgetting_unknown_rows_changes_nothing(engine):
+    rows = RankRows(engine)
+    classifier = ms.ParallelKernelSVC(engine=engine, **PARAMETERS).fit(*rows.own)
+    before = state(classifier)
+    # A row of another rank; with one rank, an unknown row.
     other = np.flatnonzero(rows.owner == (1 if engine.workers > 1 else 0))[:1]
     first = engine.ranks.rank == 0
     x = (rows.X[other] + (engine.workers == 1))[: 1 if first else 0]
-    said = raised(SubtractionError, lambda: machine.forget(x, rows.y[other][: len(x)]))
-    assert "Rank 0, row 0" in said, said
-    assert state(machine) == before
-    said = raised(SubtractionError, lambda: machine.forget(*rows.own))
-    assert "all the rows" in said, said
-    # Nothing was changed: it goes on as one that has seen no error.
+    message = raised(SubtractionError, lambda: classifier.forget(x, rows.y[other][: len(x)]))
+    assert "Rank 0, row 0" in message, message
+    assert state(classifier) == before
+    message = raised(SubtractionError, lambda: classifier.forget(*rows.own))
+    assert "all the rows" in message, message
+    # Nothing has changed: training continues.
     some = rows.mine & (np.arange(len(rows.y)) % 5 == 0)
-    machine.forget(rows.X[some], rows.y[some])
+    classifier.forget(rows.X[some], rows.y[some])
     stay = np.arange(len(rows.y)) % 5 != 0
-    here = ms.ParallelKernelSVC(**TERMS).fit(rows.X[stay], rows.y[stay])
-    np.testing.assert_allclose(machine.objective_, here.objective_, rtol=1e-6)
+    here = ms.ParallelKernelSVC(**PARAMETERS).fit(rows.X[stay], rows.y[stay])
+    np.testing.assert_allclose(classifier.objective_, here.objective_, rtol=1e-6)
 
 
-def check_what_is_wrong_at_one_rank_is_an_error_everywhere(engine):
-    rows, last = Shares(engine), engine.ranks.rank == engine.workers - 1
-    machine = ms.ParallelKernelSVC(engine=engine, **TERMS)
+def check_an_error_on_one_rank_is_raised_on_all(engine):
+    rows, last = RankRows(engine), engine.ranks.rank == engine.workers - 1
+    classifier = ms.ParallelKernelSVC(engine=engine, **PARAMETERS)
     X, y = rows.own if len(rows.own[1]) else (rows.X, rows.y)
     broken = X.copy()
     if last:
         broken[7, 2] = np.nan
-    assert "row 7, column 2" in raised(DataError, lambda: machine.fit(broken, y))
-    assert not hasattr(machine, "n_features_in_")
-    assert "unequal length" in raised(ValueError, lambda: machine.fit(X, y[: len(y) - last]))
-    machine.fit(*rows.own)
-    before = state(machine)
-    for change in (machine.partial_fit, machine.forget):
+    assert "row 7, column 2" in raised(DataError, lambda: classifier.fit(broken, y))
+    assert not hasattr(classifier, "n_features_in_")
+    assert "unequal length" in raised(ValueError, lambda: classifier.fit(X, y[: len(y) - last]))
+    classifier.fit(*rows.own)
+    before = state(classifier)
+    for change in (classifier.partial_fit, classifier.forget):
         assert "row 7, column 2" in raised(DataError, lambda change=change: change(broken, y))
         numbers = np.arange(len(y)) if last else y
         if engine.workers > 1:
@@ -168,96 +182,96 @@ def check_what_is_wrong_at_one_rank_is_an_error_everywhere(engine):
         assert "3 features" in raised(ValueError, lambda change=change, wide=wide: change(wide, y))
         none = np.empty((0, 4)), np.empty(0)
         assert "no row" in raised(DataError, lambda change=change, none=none: change(*none))
-    strange = np.where(np.arange(len(y)) == 0, "yew", y) if last else y
-    said = raised(ParameterError, lambda: machine.partial_fit(X, strange, classes=["ash", "elm", "oak"]))
-    assert "'yew'" in said, said
-    assert state(machine) == before
-    machine.partial_fit(*Shares(engine, 30, seed=3).own)  # and it goes on
-    assert_identical_everywhere(machine)
+    unknown = np.where(np.arange(len(y)) == 0, "yew", y) if last else y
+    message = raised(ParameterError, lambda: classifier.partial_fit(X, unknown, classes=["ash", "elm", "oak"]))
+    assert "'yew'" in message, message
+    assert state(classifier) == before
+    classifier.partial_fit(*RankRows(engine, 30, seed=3).own)
+    assert_identical_everywhere(classifier)
 
 
-def check_a_unit_that_fails_in_training_fails_everywhere(engine):
-    rows = Shares(engine)
-    machine = ms.ParallelKernelSVC(engine=engine, **TERMS).fit(*rows.own)
-    before, unit = state(machine), machine._training.trainer.units._objects[engine.ranks.rank]
+def check_a_failing_unit_fails_on_all_ranks(engine):
+    rows = RankRows(engine)
+    classifier = ms.ParallelKernelSVC(engine=engine, **PARAMETERS).fit(*rows.own)
+    before, unit = state(classifier), classifier._training.trainer.units._objects[engine.ranks.rank]
     if engine.ranks.rank == engine.workers - 1:
         unit.step = lambda _: 1 / 0
-    assert "division" in raised(ZeroDivisionError, lambda: machine.partial_fit(*Shares(engine, 40, seed=9).own))
-    assert state(machine) == before
-    assert len(machine._training.trainer.units) == 0
-    said = raised(EngineError, lambda: machine.partial_fit(*rows.own))
-    assert "Call fit again" in said, said
-    assert_same(machine.fit(*rows.own), ms.ParallelKernelSVC(**TERMS).fit(rows.X, rows.y))
+    assert "division" in raised(ZeroDivisionError, lambda: classifier.partial_fit(*RankRows(engine, 40, seed=9).own))
+    assert state(classifier) == before
+    assert len(classifier._training.trainer.units) == 0
+    message = raised(EngineError, lambda: classifier.partial_fit(*rows.own))
+    assert "Call fit again" in message, message
+    assert_same(classifier.fit(*rows.own), ms.ParallelKernelSVC(**PARAMETERS).fit(rows.X, rows.y))
 
 
 def check_each_rank_is_one_unit(engine):
-    rows = Shares(engine)
-    said = raised(ParameterError, lambda: ms.ParallelKernelSVC(engine=engine, units=7).fit(*rows.own))
-    assert "ranks is one unit" in said, said
-    assert f"each of the {engine.workers} ranks" in said, said
+    rows = RankRows(engine)
+    message = raised(ParameterError, lambda: ms.ParallelKernelSVC(engine=engine, units=7).fit(*rows.own))
+    assert "ranks is one unit" in message, message
+    assert f"each of the {engine.workers} ranks" in message, message
     ms.ParallelKernelSVC(engine=engine, units=engine.workers).fit(*rows.own)
 
 
-def check_no_rows_at_all_are_an_error(engine):
-    machine = ms.ParallelKernelSVC(engine=engine)
-    assert "no row" in raised(DataError, lambda: machine.fit(np.empty((0, 3)), np.empty(0)))
-    assert "no row" in raised(DataError, lambda: machine.fit(np.eye(3), [0, 1, 2], np.zeros(3)))
+def check_no_rows_on_any_rank_raise_an_error(engine):
+    classifier = ms.ParallelKernelSVC(engine=engine)
+    assert "no row" in raised(DataError, lambda: classifier.fit(np.empty((0, 3)), np.empty(0)))
+    assert "no row" in raised(DataError, lambda: classifier.fit(np.eye(3), [0, 1, 2], np.zeros(3)))
 
 
-def check_a_fit_that_is_replaced_lets_its_rows_go(engine):
-    rows = Shares(engine, 60)
-    machine = ms.ParallelKernelSVC(engine=engine).fit(*rows.own)
-    old = machine._training.trainer.units
-    assert "no row" in raised(DataError, lambda: machine.fit(np.empty((0, 4)), np.empty(0)))
-    assert len(old) == engine.workers  # what failed has replaced nothing
-    machine.fit(*rows.own)
+def check_a_new_fit_releases_the_rows_of_the_last(engine):
+    rows = RankRows(engine, 60)
+    classifier = ms.ParallelKernelSVC(engine=engine).fit(*rows.own)
+    old = classifier._training.trainer.units
+    assert "no row" in raised(DataError, lambda: classifier.fit(np.empty((0, 4)), np.empty(0)))
+    assert len(old) == engine.workers  # a failed fit releases nothing
+    classifier.fit(*rows.own)
     assert len(old) == 0
     if engine.ranks.rank == engine.workers - 1:
-        del machine, old  # by one rank alone: nobody waits for the others
+        del classifier, old  # on one rank only: it waits for no other
     engine.ranks.on_root(lambda: None)
 
 
-def check_warnings_are_those_of_all_ranks(engine):
-    rows = Shares(engine)
-    machine = ms.ParallelKernelSVC(engine=engine, max_iter=1, C=100.0, working_set=4)
-    with warnings.catch_warnings(record=True) as said:
+def check_all_ranks_warn(engine):
+    rows = RankRows(engine)
+    classifier = ms.ParallelKernelSVC(engine=engine, max_iter=1, C=100.0, working_set=4)
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        machine.fit(*rows.own)
-    assert [one.category for one in said] == [SolverWarning]
-    assert_identical_everywhere(machine)
+        classifier.fit(*rows.own)
+    assert [one.category for one in caught] == [SolverWarning]
+    assert_identical_everywhere(classifier)
 
 
-def check_far_less_travels_than_all_rows(engine):
-    """Two classes far apart, wide rows: few are support vectors, and no others leave their rank."""
+def check_traffic_is_far_less_than_all_rows(engine):
+    """Separated classes of wide rows: only the few support vectors are sent."""
     if engine.workers == 1:
         return
     rng = np.random.default_rng(engine.ranks.rank)
     y = rng.integers(0, 2, 2000)
     X = rng.normal(size=(2000, 40)) + 2.0 * y[:, None]
-    whole = X.nbytes * engine.workers
+    total = X.nbytes * engine.workers
     for method in ("working-set", "active-set"):
         before = engine.traffic
-        machine = ms.ParallelKernelSVC(engine=engine, method=method, kernel="linear").fit(X, y)
+        classifier = ms.ParallelKernelSVC(engine=engine, method=method, kernel="linear").fit(X, y)
         sent = engine.traffic.total - before.total
-        assert machine.n_support_.sum() < 60 * engine.workers
-        assert machine.traffic_.total < whole / 10, (machine.traffic_, whole)
-        assert sent < whole / 5, (sent, whole)
-        # Of what units told, only that of the leader itself did not travel; what it told went to each of the others.
-        least = machine.traffic_.sent[:, 1:].sum() + machine.traffic_.received[:, 1:].sum()
+        assert classifier.n_support_.sum() < 60 * engine.workers
+        assert classifier.traffic_.total < total / 10, (classifier.traffic_, total)
+        assert sent < total / 5, (sent, total)
+        # All messages travel, except those between the coordinator and the unit on the same rank.
+        least = classifier.traffic_.sent[:, 1:].sum() + classifier.traffic_.received[:, 1:].sum()
         assert sent > least, (sent, least)
         assert len(set(COMM_WORLD.allgather(engine.traffic.total))) == 1
 
 
-def check_the_root_may_be_another(engine):
-    rows = Shares(engine)
+def check_any_rank_can_be_root(engine):
+    rows = RankRows(engine)
     with MPI(root=engine.workers - 1) as rooted:
-        machine = ms.ParallelKernelSVC(engine=rooted, **TERMS).fit(*rows.own)
-        assert_identical_everywhere(machine)
-        assert_same(machine, ms.ParallelKernelSVC(**TERMS).fit(rows.X, rows.y))
-        machine.partial_fit(*Shares(engine, 40, seed=2).own)
-        assert_identical_everywhere(machine)
-    said = raised(EngineError, lambda: machine.partial_fit(*rows.own))
-    assert "closed" in said, said
+        classifier = ms.ParallelKernelSVC(engine=rooted, **PARAMETERS).fit(*rows.own)
+        assert_identical_everywhere(classifier)
+        assert_same(classifier, ms.ParallelKernelSVC(**PARAMETERS).fit(rows.X, rows.y))
+        classifier.partial_fit(*RankRows(engine, 40, seed=2).own)
+        assert_identical_everywhere(classifier)
+    message = raised(EngineError, lambda: classifier.partial_fit(*rows.own))
+    assert "closed" in message, message
 
 
 if __name__ == "__main__":

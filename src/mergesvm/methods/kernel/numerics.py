@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mergesvm.engines.base import Actors
 from mergesvm.errors import DataError
 from mergesvm.methods.kernel.stats import TINY, RowSummary
-from mergesvm.models.kernel_function import Kernel
+from mergesvm.models.kernel_function import Kernel, Lifted
 
 MAX_ROWS_FOR_FLOAT64 = 1000
 """Up to this number of rows kernel values are computed in float64, which is fast enough."""
@@ -59,6 +60,14 @@ class KernelNumerics:
         if not kernel.is_finite(norm, dtype):
             raise DataError(f"Input X has values too large for the kernel in {dtype.name}. Rescale the columns.")
         return cls(kernel, dtype, dense, origin)
+
+    def lift(self, rows: Any) -> Lifted:
+        """Prepare rows for products by the kernel, on dense or sparse rows as chosen."""
+        if sparse.issparse(rows) and self.dense:
+            rows = rows.toarray()
+        elif isinstance(rows, np.ndarray) and not self.dense:
+            rows = sparse.csr_array(rows)
+        return self.kernel.lift(rows, self.dtype, self.origin)
 
 
 def _with_gamma(kernel: Kernel, summary: RowSummary) -> Kernel:

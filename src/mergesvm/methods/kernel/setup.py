@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from mergesvm.data.labels import Label
 from mergesvm.methods.kernel.numerics import KernelNumerics
 from mergesvm.methods.kernel.options import KernelOptions
-from mergesvm.models.kernel_function import Kernel, Lifted
+from mergesvm.models.kernel_function import Kernel
 from mergesvm.multiclass.class_weights import given_weights, side_weights
 
 MAX_ROWS_FOR_TIGHT_TOLERANCE, TIGHT_TOLERANCE = 200, 1e-6
@@ -42,13 +41,7 @@ class TrainingSetup:
     pairs : list of pairs of classes
     bounds : array of shape (pairs, 2)
         Upper bound of alpha for a row of weight 1, per side.
-    kernel : Kernel
-    dtype : dtype
-        The precision of kernel values.
-    dense : bool
-        Whether products of sparse rows are computed on dense copies.
-    origin : array of shape (features,), or None
-        Subtracted from rows before products, for kernels that are invariant to shifts.
+    numerics : KernelNumerics
     max_proposed : array of int, shape (pairs,)
         Number of rows that a unit proposes per iteration, for each direction of each problem.
     small : array of bool, shape (pairs,)
@@ -69,10 +62,7 @@ class TrainingSetup:
 
     pairs: list[Pair]
     bounds: NDArray[np.float64]
-    kernel: Kernel
-    dtype: np.dtype[Any]
-    dense: bool
-    origin: NDArray[np.float64] | None
+    numerics: KernelNumerics
     max_proposed: NDArray[np.int64]
     small: NDArray[np.bool_]
     selection_noise: float
@@ -105,10 +95,7 @@ class TrainingSetup:
         return cls(
             pairs,
             _upper_bounds(options, class_counts, pairs),
-            numerics.kernel,
-            numerics.dtype,
-            numerics.dense,
-            numerics.origin,
+            numerics,
             np.where(small & (n_units == 1), sizes, proposed),
             small,
             0.0 if one_by_one else SELECTION_NOISE,
@@ -119,13 +106,15 @@ class TrainingSetup:
             n_threads if n_units == 1 else 1,
         )
 
-    def lift(self, rows: Any) -> Lifted:
-        """Prepare rows for products by the kernel, dense or sparse as this setup has them."""
-        if sparse.issparse(rows) and self.dense:
-            rows = rows.toarray()
-        elif isinstance(rows, np.ndarray) and not self.dense:
-            rows = sparse.csr_array(rows)
-        return self.kernel.lift(rows, self.dtype, self.origin)
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel function."""
+        return self.numerics.kernel
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The precision of kernel values."""
+        return self.numerics.dtype
 
 
 def penalty(options: KernelOptions, n_units: int) -> float:

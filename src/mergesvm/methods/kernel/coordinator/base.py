@@ -59,4 +59,4 @@ class Coordinator(ABC):
         """Add the rows that units sent to the registry."""
         for reply in replies:
             if reply.new_rows is not None:
-                self.registry.add(reply.new_rows, self._setup.lift(reply.new_rows.rows))
+                self.registry.add(reply.new_rows, self._setup.numerics.lift(reply.new_rows.rows))

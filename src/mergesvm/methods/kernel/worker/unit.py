@@ -91,8 +91,10 @@ class Unit:
     def stage(self, new: tuple[Batch, int] | None) -> None:
         """Check new rows, with indices from the given one on, before any unit adds any."""
         self._staged = None if new is None else LocalRows.of(*new)
-        setup = self._setup
-        if self._staged and not setup.kernel.is_finite(self._staged.max_squared_norm(setup.origin), setup.dtype):
+        numerics = self._setup.numerics
+        if self._staged and not numerics.kernel.is_finite(
+            self._staged.max_squared_norm(numerics.origin), numerics.dtype
+        ):
             self._staged = None
             raise DataError("Input X has values too large for the kernel. Rescale the columns.")
 
@@ -180,7 +182,7 @@ class Unit:
         return self._training
 
     def _lift(self, rows: Any) -> Lifted:
-        return self._setup.lift(rows)
+        return self._setup.numerics.lift(rows)
 
     def _add_shared(self, packet: RowPacket) -> None:
         """Add rows that all units need."""
