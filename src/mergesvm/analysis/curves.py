@@ -23,7 +23,7 @@ GRID = np.linspace(0, 1, 501)
 
 
 class RankingHistograms:
-    """Histograms of the probability of each class, for its own rows and for all rows: what ROC curves are made of.
+    """Histograms of the probability of each class, for its own rows and for all rows, from which ROC curves follow.
 
     Bins are of equal width in arcsinh(log-odds). Equal probabilities fall into the same bin, so ties are exact.
 

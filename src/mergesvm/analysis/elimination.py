@@ -21,7 +21,7 @@ from mergesvm.multiclass.decomposition import Problems
 Numbers = NDArray[np.float64]
 
 N_INVERSES, MIN_STEPS_PER_INVERSE = 16, 8
-"""How often the inverse is recomputed, evenly over the features, and after at least how many steps.
+"""Number of times that the inverse is recomputed, evenly over the features, and minimum number of steps between.
 
 All steps then cost about as much as 16 solutions. With 784 correlated or duplicate features the relative error of the
 predicted rise of the objective is 1e-13; with a single inverse it is 1e-12 to 1e-7, growing with C.

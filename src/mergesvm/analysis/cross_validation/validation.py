@@ -180,7 +180,7 @@ def validate(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Validation:
-    """Cross-validate a grid of candidates from the sums of the folds, with the results of training each on each fold.
+    """Cross-validate a grid of candidates from the sums of the folds, as if each had been trained on the other folds.
 
     Without rows, squared losses are exact, and other scores are estimates that assume normal scores within each class.
     With the rows that were learned, all scores are measured, for all candidates in one pass.
