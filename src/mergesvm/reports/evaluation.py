@@ -8,6 +8,7 @@ from typing import Any
 
 from mergesvm.analysis import evaluation as analysis
 from mergesvm.analysis.evaluation import Evaluation
+from mergesvm.knowledge.learning.local import Progress
 from mergesvm.models.base import Model
 from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
 from mergesvm.reports.write import write_evaluation
@@ -38,14 +39,26 @@ class ModelEvaluation(Evaluation):
         write_evaluation(self, path, title=title, facts={**facts, **self.facts})
 
 
-def evaluate(model: Any, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> ModelEvaluation:
+def evaluate(
+    model: Any, X: Any, y: Any = None, sample_weight: Any = None, *, progress: Progress | None = None
+) -> ModelEvaluation:
     """Evaluate a model on labelled rows: accuracy, confusion matrix, ROC, precision-recall and calibration curves.
 
     Parameters
     ----------
     model : a model, or a fitted estimator of mergesvm
-    X, y, sample_weight, **options
-        As in :func:`mergesvm.analysis.evaluation.evaluate`.
+    X : array, sparse array, or table of shape (rows, features); or a scan
+        A scan has labels and weights of its own, and may be larger than memory.
+    y : sequence of labels
+        Not with a scan. Labels that the model does not know count as errors.
+    sample_weight : sequence of numbers, optional
+    progress : function, optional
+        Called with the scan after each of its slices.
+
+    Returns
+    -------
+    evaluation : ModelEvaluation
+        ``evaluation.report(path)`` writes it as an HTML page.
 
     Examples
     --------
@@ -58,7 +71,7 @@ def evaluate(model: Any, X: Any, y: Any = None, sample_weight: Any = None, **opt
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     evaluation.report(pathlib.Path(folder, "iris.html"))
     """
-    found = analysis.evaluate(model, X, y, sample_weight, **options)
+    found = analysis.evaluate(model, X, y, sample_weight, progress=progress)
     evaluation = ModelEvaluation(found.classes)
     vars(evaluation).update(vars(found))
     evaluation.facts = _facts(getattr(model, "model_", model))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from mergesvm.reports.formatting import plain
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 class Tile(NamedTuple):
@@ -76,6 +78,8 @@ def _render(template: str, **content: Any) -> Markup:
 
 @cache
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     return Environment(
         loader=PackageLoader("mergesvm.reports"),
         autoescape=True,
