@@ -33,6 +33,11 @@ def folder(tmp_path_factory):
     return where
 
 
+def mnist_figures(folder, *options):
+    command = ("reproduce", "democratic", "--data", str(folder), "--only", "mnist", "--json")
+    return json.loads(ok(*command, *options, cwd=folder))["sets"]["mnist"]
+
+
 def test_figures_are_printed_beside_those_of_the_paper(folder):
     output = ok(
         "reproduce", "democratic", "--data", str(folder), "--only", "mnist", "--steps", "1000,10000", cwd=folder
@@ -42,24 +47,11 @@ def test_figures_are_printed_beside_those_of_the_paper(folder):
     assert "86.05" in output  # the paper's
     assert "5.3" in output
     assert "closed form: learned and solved in" in output
-    done = json.loads(
-        ok(
-            "reproduce",
-            "democratic",
-            "--data",
-            str(folder),
-            "--only",
-            "mnist",
-            "--steps",
-            "10000",
-            "--json",
-            cwd=folder,
-        )
-    )
-    run_ = done["sets"]["mnist"]["runs"][0]
+    result = mnist_figures(folder, "--steps", "10000")
+    run_ = result["runs"][0]
     assert run_["accuracy"] > 90
     assert run_["averaged"] > 92
-    assert done["sets"]["mnist"]["closed_form"]["accuracy"] > 92
+    assert result["closed_form"]["accuracy"] > 92
 
 
 def test_ties_are_counted_with_many_classes(folder):
@@ -71,22 +63,7 @@ def test_ties_are_counted_with_many_classes(folder):
 
 def test_figures_do_not_depend_on_the_number_of_workers(folder):
     def accuracy(*options):
-        done = json.loads(
-            ok(
-                "reproduce",
-                "democratic",
-                "--data",
-                str(folder),
-                "--only",
-                "mnist",
-                "--steps",
-                "2000",
-                "--json",
-                *options,
-                cwd=folder,
-            )
-        )
-        return done["sets"]["mnist"]["runs"][0]["accuracy"]
+        return mnist_figures(folder, "--steps", "2000", *options)["runs"][0]["accuracy"]
 
     assert accuracy("--workers", "1") == accuracy("--workers", "3")
     assert accuracy("--seed", "1") != accuracy("--seed", "2")
