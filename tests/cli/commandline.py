@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -51,3 +53,29 @@ def error(*arguments, cwd=None):
     assert done.returncode == 2, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return " ".join(done.stderr.split())
+
+
+def run_in_terminal(script, *arguments, cwd=None):
+    """Run a Python script in a process whose standard error is a terminal, and return what it shows there."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        cwd=cwd,
+        stdout=subprocess.DEVNULL,
+        stderr=follower,
+        stdin=follower,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"},
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            data = os.read(leader, 65536)
+        except OSError:  # the process has closed the terminal
+            break
+        if not data:
+            break
+        shown += data
+    os.close(leader)
+    assert process.wait() == 0
+    return shown.decode()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import shlex
 import subprocess
@@ -17,7 +15,7 @@ import pandas as pd
 import pytest
 
 import mergesvm as ms
-from cli.commandline import SCRIPT, ok, run
+from cli.commandline import SCRIPT, ok, run, run_in_terminal
 from mergesvm.cli.lazy_group import COMMANDS
 
 README = Path(__file__).parents[2] / "README.md"
@@ -254,21 +252,9 @@ def test_progress_is_shown_on_a_terminal_only(prepared, tmp_path):
         "-o",
         str(tmp_path / "x"),
     ]
-    terminal, other = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-c", script, *arguments], stdout=other, stderr=other, close_fds=True)
-    os.close(other)
-    shown = b""
-    while True:
-        try:
-            data = os.read(terminal, 4096)
-        except OSError:
-            break
-        if not data:
-            break
-        shown += data
-    assert process.wait() == 0
-    assert b"learning" in shown
-    assert b"rows/s" in shown
+    shown = run_in_terminal(script, *arguments)
+    assert "learning" in shown
+    assert "rows/s" in shown
     done = subprocess.run([sys.executable, "-c", script, *arguments, "--force"], capture_output=True, check=True)
     assert done.stderr == b""
 

@@ -285,7 +285,7 @@ def test_two_classes_have_one_multiclass_scheme(prepared, tmp_path):
     ("arguments", "what"),
     [
         (["learn", "day1.parquet", "--label", "y", "--folds", "4", "--pooled"], "which --pooled does not keep"),
-        (["learn", "day1.parquet", "--label", "y", "--groups", "who"], "say in how many folds"),
+        (["learn", "day1.parquet", "--label", "y", "--groups", "who"], "groups needs a number of folds"),
         (["learn", "day1.parquet", "--label", "y", "--folds", "1"], "from 2 to 1,000, not 1"),
         (
             ["solve", "all.knowledge", "--C", "auto", "--data", "day1.parquet", "--label", "y"],

@@ -91,7 +91,7 @@ def test_inspect_shows_a_feature_map(days):
         ("map day1.csv --features hidden:5,weights=constrained --columns a,b -o p.features", "needs labels"),
         ("learn day1.csv --label y --features no.features -o k", "There is no file no.features"),
         ("learn day1.csv --label y --columns a --features linear.knowledge -o k", "without a feature map"),
-        ("learn day1.csv --label y --columns a --features ab.features -o k", "Leave features out"),
+        ("learn day1.csv --label y --columns a --features ab.features -o k", "Omit features"),
         ("merge ab.features -o k", "a feature map"),
     ],
 )

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import mergesvm as ms
-from cli.commandline import ok, run
+from cli.commandline import SCRIPT, ok, run, run_in_terminal
 
 
 @pytest.fixture
@@ -117,25 +114,8 @@ def test_missing_value_is_an_error_that_names_the_file_and_writes_nothing(folder
 
 
 def test_plot_is_updated_in_a_terminal(folder):
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from mergesvm.cli.commands import stream; stream.REFRESH_SECONDS = 0.0\n"
-         "from mergesvm.cli.main import main; main()", "stream", "day1.csv", "--label", "y", "--batch-rows", "500"],
-        cwd=folder, stdout=subprocess.DEVNULL, stderr=follower, stdin=follower,
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"},
-    )  # fmt: skip
-    os.close(follower)
-    shown = b""
-    while True:
-        try:
-            more = os.read(leader, 65536)
-        except OSError:
-            break
-        if not more:
-            break
-        shown += more
-    assert process.wait() == 0
-    text = shown.decode()
+    script = f"from mergesvm.cli.commands import stream; stream.REFRESH_SECONDS = 0.0; {SCRIPT}"
+    text = run_in_terminal(script, "stream", "day1.csv", "--label", "y", "--batch-rows", "500", cwd=folder)
     assert "rows/s" in text
     assert "recent" in text
     assert "█" in text
