@@ -354,6 +354,18 @@ def law_rows_in_memory_give_the_knowledge_of_all(engine):
     np.testing.assert_allclose(machine.coef_, ms.MergeSVC().fit(X, y).coef_, rtol=1e-9, atol=1e-12)
 
 
+def law_tables_in_memory_give_the_knowledge_of_all(engine):
+    X, y = samples.rows()
+    table = samples.table(X, y)
+    mine = own_rows(engine)
+    part = table.take(np.arange(len(X))[mine])
+    found = ms.learn(part, label="y", engine=engine)
+    assert_same(found, ms.learn(X, y, feature_names=found.layout.names))
+    assert found.provenance == ()
+    wrong = table if engine.ranks.spmd and engine.ranks.rank < engine.workers - 1 else table.drop_columns("y")
+    assert "no column 'y'" in raised(ms.errors.DataError, lambda: ms.learn(wrong, label="y", engine=engine))
+
+
 def law_folds_are_the_same_wherever_their_rows_are(engine):
     """Files, and rows in memory; by rows, by groups, or as given; in folds of which some workers see only some."""
     X, y = samples.rows()

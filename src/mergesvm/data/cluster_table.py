@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,11 +150,12 @@ class TableColumns:
         return Scan([PartitionReader(name, self.options, self.schema, batches)], self.batch_rows, self.layout)
 
 
-def memory_batches(table: Any, label: str) -> list[Any]:
-    """Return a table in memory as record batches: at least one, so that there is a schema.
+def memory_table(table: Any, label: str) -> Any:
+    """Convert a table in memory to an Arrow table.
 
-    >>> [batch.num_rows for batch in memory_batches(pa.table({"x": [1, 2]}), "y")]
-    [2]
+    >>> import pandas as pd
+    >>> memory_table(pd.DataFrame({"x": [1, 2]}), "y").column_names
+    ['x']
     """
     if not any(hasattr(table, name) for name in ("iloc", "to_arrow", "column_names")) or not hasattr(table, "columns"):
         kind = type(table)
@@ -162,15 +163,12 @@ def memory_batches(table: Any, label: str) -> list[Any]:
             f"label={label!r} names a column, but X is not a table: {kind.__module__}.{kind.__qualname__}. Pass the "
             f"labels as y."
         )
-    found = list(record_batches(table))
-    if not found:
-        raise DataError("There is nothing to learn: the table has no rows.")
-    return found
+    arrow = _as_arrow(table)
+    return arrow if isinstance(arrow, pa.Table) else pa.Table.from_batches([arrow])
 
 
-def sendable_tables(batches: Sequence[Any], count: int) -> list[Any]:
-    """Divide a table into at most ``count`` buffers in the Arrow IPC format: a pickled slice has the whole table."""
-    table = pa.Table.from_batches(batches)
+def sendable_parts(table: Any, count: int) -> list[Any]:
+    """Divide an Arrow table into at most ``count`` IPC buffers: pickled slices would contain the whole table."""
     buffers = []
     for start, stop in spans(table.num_rows, max(1, -(-table.num_rows // count))):
         sink = pa.BufferOutputStream()
@@ -182,13 +180,15 @@ def sendable_tables(batches: Sequence[Any], count: int) -> list[Any]:
 
 def record_batches(content: Any) -> Iterable[Any]:
     """Return the record batches of a partition: Arrow, pandas or polars, IPC, or an iterable of record batches."""
-    if isinstance(content, pa.Buffer):
-        content = pa.ipc.open_stream(content).read_all()
+    content = _as_arrow(pa.ipc.open_stream(content).read_all() if isinstance(content, pa.Buffer) else content)
+    if isinstance(content, pa.RecordBatch):
+        return [content]
+    batches: Iterable[Any] = content.to_batches() if isinstance(content, pa.Table) else content
+    return batches
+
+
+def _as_arrow(content: Any) -> Any:
+    """Convert tables of pandas and polars to Arrow."""
     if hasattr(content, "to_arrow"):
-        content = content.to_arrow()
-    if hasattr(content, "iloc"):
-        content = pa.Table.from_pandas(content, preserve_index=False)
-    batches: Iterable[Any] = content
-    if isinstance(content, pa.Table):
-        batches = content.to_batches()
-    return [content] if isinstance(content, pa.RecordBatch) else batches
+        return content.to_arrow()
+    return pa.Table.from_pandas(content, preserve_index=False) if hasattr(content, "iloc") else content

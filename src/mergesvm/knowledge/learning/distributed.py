@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mergesvm.data.batch import Batch
-from mergesvm.data.cluster_table import TableColumns, record_batches, sendable_tables
+from mergesvm.data.cluster_table import TableColumns, record_batches, sendable_parts
 from mergesvm.data.layout import Layout
 from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Engine, PartitionedRows
@@ -96,12 +96,10 @@ def _learn_rows(batch: Batch, layout: Layout, options: SumOptions) -> PartialRes
     return learn_batch_partial(batch, layout, options) if batch.rows.n_rows else PartialResult(None)
 
 
-def learn_tables_distributed(
-    batches: Sequence[Any], columns: TableColumns, options: SumOptions, engine: Engine
-) -> Knowledge:
+def learn_table_distributed(table: Any, columns: TableColumns, options: SumOptions, engine: Engine) -> Knowledge:
     """Learn from a table in memory: under MPI those of all ranks, else divided among the workers."""
     spmd = engine.ranks.spmd
-    parts = [batches] if spmd else sendable_tables(batches, engine.workers)
+    parts = [table] if spmd else sendable_parts(table, engine.workers)
     names = [f"rank {engine.ranks.rank}, the table"] if spmd else [f"part {index}" for index in range(len(parts))]
     join = Reducer(options.features)
     partial = engine.merge(_learn_partition, parts, join, given=(columns, options), names=names, own=spmd)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
-from mergesvm.data.cluster_table import TableColumns, memory_batches
+from mergesvm.data.cluster_table import TableColumns, memory_table
 from mergesvm.data.labels import Label
 from mergesvm.data.layout import Layout
 from mergesvm.data.scan import Scan
@@ -26,7 +26,7 @@ from mergesvm.knowledge.learning.distributed import (
     learn_collection,
     learn_partitions,
     learn_scan_distributed,
-    learn_tables_distributed,
+    learn_table_distributed,
 )
 from mergesvm.knowledge.learning.freezing import frozen_map
 from mergesvm.knowledge.learning.local import Progress, learn_batch, learn_scan
@@ -127,15 +127,15 @@ class Learner:
             columns = TableColumns.of(rows.schema(), label, **options)
             return learn_partitions(rows, columns, self._options(None), self._remote)
 
-        def open_table() -> tuple[TableColumns, Sequence[Any]]:
-            batches = memory_batches(table, label)
-            return TableColumns.of(batches[0].schema, label, batches=batches, **options), batches
+        def open_table() -> tuple[TableColumns, Any]:
+            arrow = memory_table(table, label)
+            return TableColumns.of(arrow.schema, label, batches=arrow.to_batches(), **options), arrow
 
-        columns, batches = _on_all(self.engine, open_table)
-        scan = columns.scan(batches, "the table")
+        columns, arrow = _on_all(self.engine, open_table)
+        scan = columns.scan(arrow.to_batches(), "the table")
         sums = self._options(scan)
         if self.engine is not None:
-            return learn_tables_distributed(batches, columns, sums, self.engine)
+            return learn_table_distributed(arrow, columns, sums, self.engine)
         return learn_scan(scan, sums, self.progress).required()
 
     def learn_collection(self, X: Any, y: Any, sample_weight: Any, names: Sequence[str] | None) -> Knowledge:
