@@ -113,6 +113,9 @@ def check_an_address(engine):
     other = ms.engines.Spark(address)
     assert repr(other) == f"Spark({address!r})"
     assert other.map(abs, [-1, -2]) == [1, 2]
+    assert other.session is not engine.session
+    said = raised(EngineError, lambda: ms.engines.Spark("sc://localhost:1"))
+    assert "No connection to a Spark Connect server at sc://localhost:1" in said, said
 
 
 def check_a_table_of_another_session(engine):

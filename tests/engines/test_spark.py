@@ -469,6 +469,11 @@ def test_what_makes_no_sense_is_refused(wrong):
         Spark(**wrong)
 
 
+def test_an_address_without_a_spark_connect_server_is_an_error():
+    with pytest.raises(EngineError, match=r"No connection to a Spark Connect server at sc://127\.0\.0\.1:9"):
+        Spark("sc://127.0.0.1:9")
+
+
 def test_missing_or_old_java_is_told_of_with_the_cure(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))

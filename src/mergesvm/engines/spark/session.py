@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from mergesvm.engines.memory import memory_limit
 from mergesvm.engines.spark.java import find_java
@@ -17,6 +19,12 @@ from mergesvm.errors import EngineError, ParameterError
 
 LOGGING = Path(__file__).with_name("log4j2.properties")
 """The logging configuration of sessions on this machine."""
+
+CONNECT_PORT = 15002
+"""The default port of Spark Connect."""
+
+ANSWER_SECONDS = 10
+"""How long to wait for a Spark Connect server."""
 
 MAX_TASK_FAILURES = 4
 """How often a task may fail, because its worker was lost, before the job fails."""
@@ -65,15 +73,17 @@ def as_session(session: Any, workers: int | None) -> tuple[Any, bool]:
 
 def _connected(address: str) -> Any:
     """Connect to a Spark Connect server."""
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    place = urlsplit(address)
     try:
+        # Spark itself retries for minutes.
+        socket.create_connection((place.hostname or "", place.port or CONNECT_PORT), ANSWER_SECONDS).close()
         with quiet_pandas():
-            session = SparkSession.builder.remote(address).getOrCreate()
-            session.version  # noqa: B018 - asks the server
-    except Exception as error:
-        raise EngineError(f"No Spark Connect server answers at {address}: {str(error).splitlines()[0]}") from error
-    return session
+            return SparkSession.builder.remote(address).create()  # getOrCreate ignores the address if one is running
+    except (OSError, ValueError, ImportError, PySparkException) as error:
+        raise EngineError(f"No connection to a Spark Connect server at {address}: {error}") from error
 
 
 def _started(builder: Any, master: str, workers: int | None) -> Any:
