@@ -1,34 +1,35 @@
-"""Everything mergesvm raises on purpose.
+"""Exceptions and warnings of mergesvm.
 
 ::
 
     MergeSVMError
-    ├── DataError             a value, a column, a label or a weight that cannot be learned from
-    ├── ParameterError        an argument outside of what is allowed
-    ├── FeatureMapError       a feature map that cannot do what was asked of it
-    ├── EngineError           an engine that cannot be started, or has lost its workers
-    ├── FileError             a file that is not there, or not what it should be
-    │   ├── MissingFileError    nothing of that name
-    │   ├── MissingFolderError  no folder to write to
-    │   ├── ExistingFileError   a file that would be overwritten
-    │   ├── CutError            a file that was to be read in parts, and cannot be
-    │   ├── MalformedFileError  data that break the rules of their format; names file and row
-    │   ├── ForeignFileError    not a file of ours, or cut short
-    │   ├── NewerFormatError    a file of ours, from a newer version
-    │   ├── WrongKindError      a model where knowledge is wanted, or the other way round
-    │   ├── DamagedFileError    content that does not match its digest
-    │   ├── InvalidHeaderError  a header with a field missing or wrong
-    │   └── InvalidContentError arrays that cannot be what the header says
-    └── KnowledgeError        knowledge that does not allow what was asked of it
-        ├── SignatureError    two pieces of unlike things were to be added or subtracted
-        ├── SubtractionError  a piece was to be taken back that is not inside
-        ├── FormError         something was asked of a form that does not hold it
-        └── IndefiniteError   the sums are no longer those of any set of rows
+    ├── DataError               invalid values, columns, labels or weights
+    ├── ParameterError          an invalid argument
+    ├── FeatureMapError         a feature map that is not frozen, or cannot be frozen or saved
+    ├── EngineError             an engine that cannot start, or has lost workers
+    ├── FileError               a missing or invalid file
+    │   ├── MissingFileError      the file does not exist
+    │   ├── MissingFolderError    the folder to write to does not exist
+    │   ├── ExistingFileError     the file would be overwritten
+    │   ├── CutError              a file that was split between workers cannot be split
+    │   ├── MalformedFileError    data that violate the file format
+    │   ├── ForeignFileError      not a mergesvm file, or truncated
+    │   ├── NewerFormatError      a mergesvm file of a newer version
+    │   ├── WrongKindError        a mergesvm file of another kind, such as a model instead of knowledge
+    │   ├── DamagedFileError      content that does not match its digest
+    │   ├── InvalidHeaderError    a header with a missing or invalid field
+    │   └── InvalidContentError   arrays that do not match the header
+    └── KnowledgeError          an operation that the knowledge does not support
+        ├── SignatureError        pieces that cannot be added or subtracted, such as of different features
+        ├── SubtractionError      subtracting rows that were never added
+        ├── FormError             the form, per class or pooled, does not support the operation
+        └── IndefiniteError       Gram matrices that are not positive semi-definite
 
-    SolverWarning             the usual solver could not be used; names the one that was
-    FrozenHereWarning         a feature map was frozen on the rows at hand, and not on an agreed sample
+    SolverWarning               the usual solver failed, and another one was used
+    FrozenHereWarning           a feature map was frozen on the rows at hand instead of a shared sample
+    FoldWarning                 folds that are too small or one-sided for reliable estimates
 
-All are :class:`ValueError` too, because that is what scikit-learn's users catch.
+All errors are also :class:`ValueError`, as in scikit-learn.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ import warnings
 
 
 class MergeSVMError(ValueError):
-    """Base of all errors of this package.
+    """Base class of all errors of mergesvm.
 
     >>> import mergesvm as ms
     >>> try:
@@ -50,103 +51,103 @@ class MergeSVMError(ValueError):
 
 
 class DataError(MergeSVMError):
-    """Rows, labels or weights that cannot be learned from; names the column and the first offending row."""
+    """Invalid rows, labels or weights; names the column and the first invalid row."""
 
 
 class ParameterError(MergeSVMError):
-    """An argument outside of what is allowed; names the value and the choices."""
+    """An invalid argument; names the value and the choices."""
 
 
 class FeatureMapError(MergeSVMError):
-    """A feature map that is not frozen yet, cannot be frozen on these rows, or cannot be written to a file."""
+    """A feature map that is not frozen, cannot be frozen on these rows, or cannot be saved."""
 
 
 class EngineError(MergeSVMError):
-    """Where work was to run it cannot: a package is missing, a cluster does not answer, workers are lost."""
+    """An engine cannot run: a package is missing, a cluster does not respond, or workers are lost."""
 
 
 class FileError(MergeSVMError):
-    """A file that is not there, or not what it should be; names it."""
+    """A missing or invalid file; names the file."""
 
 
 class MissingFileError(FileError, FileNotFoundError):
-    """There is no file of that name."""
+    """The file does not exist."""
 
 
 class MissingFolderError(FileError, FileNotFoundError):
-    """There is no folder to write to."""
+    """The folder to write to does not exist."""
 
 
 class ExistingFileError(FileError, FileExistsError):
-    """A file would be overwritten that was not to be."""
+    """The file exists, and would be overwritten."""
 
 
 class MalformedFileError(FileError):
-    """Data that break the rules of their format; names the file and, where there are rows, the row."""
+    """Data that violate the file format; names the file and, if known, the row."""
 
 
 class CutError(FileError):
-    """A file that was shared out between workers turns out to be one that cannot be; says what to do."""
+    """A file that was split between workers turns out not to be splittable."""
 
 
 class ForeignFileError(FileError):
-    """Not a file of mergesvm, or one that is cut short."""
+    """Not a mergesvm file, or a truncated one."""
 
 
 class NewerFormatError(FileError):
-    """A file written by a newer version, in a format that this one does not know."""
+    """A mergesvm file in a format of a newer version."""
 
 
 class WrongKindError(FileError):
-    """A file of mergesvm that holds something else than was asked for."""
+    """A mergesvm file of another kind than expected."""
 
 
 class DamagedFileError(FileError):
-    """A file of mergesvm whose content does not match its digest."""
+    """A mergesvm file whose content does not match its digest."""
 
 
 class InvalidHeaderError(FileError):
-    """A header with a field that is missing, of the wrong type, or out of range."""
+    """A header field is missing, of the wrong type, or out of range."""
 
 
 class InvalidContentError(FileError):
-    """Arrays that cannot be what the header says they are."""
+    """Arrays do not match the header."""
 
 
 class KnowledgeError(MergeSVMError):
-    """Knowledge that does not allow what was asked of it."""
+    """The knowledge does not support the operation."""
 
 
 class SignatureError(KnowledgeError):
-    """Unlike pieces cannot be added or subtracted; names both sides."""
+    """Two pieces cannot be added or subtracted because they differ; names both sides."""
 
 
 class SubtractionError(KnowledgeError):
-    """A piece cannot be taken back because it is not inside; nothing was changed."""
+    """Subtracting rows that were never added; nothing was changed."""
 
 
 class FormError(KnowledgeError):
-    """The form of knowledge, or of a model, does not hold what was asked for; says which does."""
+    """The form of the knowledge or model does not support the operation; names the form that does."""
 
 
 class IndefiniteError(KnowledgeError):
-    """The sums are not those of any set of rows: something was subtracted that had never been added."""
+    """A Gram matrix is not positive semi-definite: rows were subtracted that were never added."""
 
 
 class SolverWarning(UserWarning):
-    """The usual solver could not be used; names the one that was used instead."""
+    """The usual solver failed; names the solver used instead."""
 
 
 class FrozenHereWarning(UserWarning):
-    """A feature map was frozen on the rows at hand: pieces that are to add have to share it."""
+    """A feature map was frozen on the rows at hand; pieces can only be added if they share the map."""
 
 
 class FoldWarning(UserWarning):
-    """Folds from which little can be told of rows not seen."""
+    """Folds that are too small or one-sided for reliable estimates."""
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn, and name the line outside of this package from which it was called, however deep inside it came up."""
+    """Issue a warning that points to the calling line outside of this package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("mergesvm."):
         level, frame = level + 1, frame.f_back

@@ -108,7 +108,7 @@ def test_sparse_rows_that_are_read_as_dense_ones_have_the_same_hashes():
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_compiled_kernel_gives_the_same_hashes(dtype, workers):
     X = (rng.normal(size=(6000, 60)) * 50).astype(dtype)
-    np.testing.assert_array_equal(hashes(X, engine=Threads(workers), kernels=GRAM_JIT.load()), hashes(X))
+    np.testing.assert_array_equal(hashes(X, engine=Threads(workers), jit=GRAM_JIT.load()), hashes(X))
 
 
 def test_hashes_of_rows_do_not_depend_on_the_rows_around_them():
@@ -218,11 +218,11 @@ def test_text_and_numbers_are_different_groups():
 @pytest.mark.parametrize(
     ("groups", "said"),
     [
-        (["a", None, "b"], "row 1 is of no group"),
-        ([1.0, 2.0, np.nan], "row 2 is of no group"),
-        (np.array([1.0, np.nan]), "row 1 is of no group"),
-        (pd.Series(["a", None]), "row 1 is of no group"),
-        (pa.array(["a", None]), "row 1 is of no group"),
+        (["a", None, "b"], "row 1 has no group"),
+        ([1.0, 2.0, np.nan], "row 2 has no group"),
+        (np.array([1.0, np.nan]), "row 1 has no group"),
+        (pd.Series(["a", None]), "row 1 has no group"),
+        (pa.array(["a", None]), "row 1 has no group"),
         (pd.Series(["a", None], dtype="string"), "row 1 is"),
         ([0.5, 1.0], "row 0 is 0.5"),
         ([np.inf, 1.0], "infinity"),

@@ -55,14 +55,14 @@ def test_loading_another_kind_of_file_names_the_right_function(tmp_path):
     folds.save(tmp_path / "folds")
     folds.total.save(tmp_path / "knowledge")
     ms.solve(folds.total).save(tmp_path / "model")
-    with pytest.raises(WrongKindError, match=r"holds the knowledge of folds\. Read it with ms\.Folds\.load"):
+    with pytest.raises(WrongKindError, match=r"holds knowledge of folds\. Load it with ms\.Folds\.load"):
         ms.Knowledge.load(tmp_path / "folds")
-    with pytest.raises(WrongKindError, match=r"without folds\. Read it with ms\.Knowledge\.load, or learn .* folds=5"):
+    with pytest.raises(WrongKindError, match=r"without folds\. Load it with ms\.Knowledge\.load, or learn .* folds=5"):
         ms.Folds.load(tmp_path / "knowledge")
     with pytest.raises(WrongKindError, match="holds a model"):
         ms.Folds.load(tmp_path / "model")
     for load in (ms.load_model, ms.features.load):
-        with pytest.raises(WrongKindError, match=r"holds the knowledge of folds.*ms\.Folds\.load"):
+        with pytest.raises(WrongKindError, match=r"holds knowledge of folds.*ms\.Folds\.load"):
             load(tmp_path / "folds")
 
 
@@ -84,7 +84,7 @@ RULE = {"count": 3, "by": "rows", "column": None}
         ([RULE | {"count": 1}], "from 2 to 1,000, not 1"),
         ([RULE | {"count": 1001}], "not 1001"),
         ([RULE | {"count": 2.0}], "where int is expected"),
-        ([RULE | {"by": "luck"}], "'luck' in field 'by'; known are 'rows', 'groups', 'given'"),
+        ([RULE | {"by": "luck"}], "'luck' in field 'by', not one of 'rows', 'groups', 'given'"),
         ([RULE | {"column": 3}], "3 in field 'column'"),
         ([RULE | {"column": "who"}], "a column of groups for folds by rows"),
         ([{"count": 3, "by": "rows"}], "no field 'column'"),

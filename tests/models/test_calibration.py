@@ -350,10 +350,10 @@ def written(solved, tmp_path):
         ({}, "where list is expected"),
         ([], "does not have exactly one calibration"),
         ([{"method": "platt", "rows": 9}] * 2, "does not have exactly one calibration"),
-        (["platt"], "something else than objects"),
+        (["platt"], "values other than objects"),
         ([{"rows": 9}], "no field 'method'"),
         ([{"method": "isotonic"}], "no field 'rows'"),
-        ([{"method": "beta", "rows": 9}], "known are 'isotonic', 'platt'"),
+        ([{"method": "beta", "rows": 9}], "not one of 'isotonic', 'platt'"),
         ([{"method": 1, "rows": 9}], "where str is expected"),
         ([{"method": "isotonic", "rows": 2}], "at least 3"),
         ([{"method": "isotonic", "rows": 9.0}], "where int is expected"),
@@ -368,7 +368,7 @@ def test_a_header_that_is_wrong_is_refused(value, said, written):
 def test_another_method_or_none_than_the_arrays_are_of_is_refused(written):
     with pytest.raises(errors.InvalidContentError, match=r"no array 'calibration\.slopes'"):
         ms.load_model(forge(written / "isotonic.msvm", lambda f, _: f["calibration"][0].update(method="platt")))
-    with pytest.raises(errors.InvalidContentError, match=r"an array 'calibration\.offsets'"):
+    with pytest.raises(errors.InvalidContentError, match=r"an unexpected array 'calibration\.offsets'"):
         ms.load_model(forge(written / "platt.msvm", lambda f, _: f.pop("calibration")))
 
 

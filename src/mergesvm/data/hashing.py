@@ -1,4 +1,4 @@
-"""Numbers that rows and groups keep wherever they are read: hashes of what they hold."""
+"""Hashes of rows and groups, the same in any file, order, type or format."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError
 
 BLOCK_VALUES = 1 << 16
-"""Rows are hashed so many values at a time, so that what is made of them stays in the cache."""
+"""Number of values hashed at a time with numpy, so that temporary arrays stay in the cache."""
 
-COMPILED_VALUES = 1 << 20
-"""The same for the compiled kernel, which makes nothing of them: few pieces, because threads begin them in turns."""
+JIT_BLOCK_VALUES = 1 << 20
+"""The same for the compiled function, which needs no temporary arrays."""
 
-SMALL = 1 << 18
-"""With fewer values than this, threads take longer to start than to save."""
+MIN_VALUES_FOR_THREADS = 1 << 18
+"""With fewer values, starting threads takes longer than it saves."""
 
-COMPILED = tuple(np.dtype(name) for name in ("f8", "f4", "u1"))
-"""Types of rows that the compiled kernel takes as they are."""
+JIT_TYPES = tuple(np.dtype(name) for name in ("f8", "f4", "u1"))
+"""Types of rows that the compiled function takes without conversion."""
 
 Hashes = NDArray[np.uint64]
 
 
-def row_hashes(rows: Rows, engine: Threads | None = None, kernels: ModuleType | None = None) -> Hashes:
-    """A hash of the values of each row, (rows,): equal rows have equal hashes, in any file, order, type or format.
+def row_hashes(rows: Rows, engine: Threads | None = None, jit: ModuleType | None = None) -> Hashes:
+    """Return a hash of the values of each row, (rows,): equal rows have equal hashes.
 
-    It is the sum over the columns of m_j h(x_j) modulo 2^64, mixed, with h the bits of the value as a float64, folded
-    so that zero stays zero: columns that are not stored count nothing. ``kernels`` are the compiled kernels, if they
-    are loaded.
+    It is the sum over the columns of m_j h(x_j) modulo 2^64, mixed (splitmix64). h(x) are the bits of x as float64,
+    folded so that h(0) = 0: values that a sparse matrix does not store add nothing. ``jit`` is the module of compiled
+    functions, if it is loaded.
 
     >>> from mergesvm.data.rows.convert import as_rows
     >>> dense, bytes = as_rows([[0.0, 3.0]]), as_rows(np.array([[0, 3]], np.uint8))
@@ -52,22 +52,24 @@ def row_hashes(rows: Rows, engine: Threads | None = None, kernels: ModuleType | 
     hashes: Hashes = np.empty(rows.n_rows, dtype=np.uint64)
 
     def run(span: tuple[int, int]) -> None:
-        hashes[slice(*span)] = _mixed(_sums(rows, span, factors, kernels))
+        hashes[slice(*span)] = _mixed(_sums(rows, span, factors, jit))
 
     values = stored_values(rows)
-    at_once = BLOCK_VALUES if kernels is None or isinstance(rows, (SparseRows, ColumnRows)) else COMPILED_VALUES
-    step = max(16, at_once * rows.n_rows // max(1, values))
-    (Threads(1) if engine is None or values < SMALL else engine).map(run, list(spans(rows.n_rows, step)))
+    block_values = BLOCK_VALUES if jit is None or isinstance(rows, (SparseRows, ColumnRows)) else JIT_BLOCK_VALUES
+    step = max(16, block_values * rows.n_rows // max(1, values))
+    (engine if engine is not None and values >= MIN_VALUES_FOR_THREADS else Threads(1)).map(
+        run, list(spans(rows.n_rows, step))
+    )
     return hashes
 
 
 def stored_values(rows: Rows) -> int:
-    """How many values have to be hashed."""
+    """Return the number of values to hash."""
     return int(rows.matrix.nnz) if isinstance(rows, SparseRows) else rows.n_rows * rows.width
 
 
 def group_hashes(groups: Any) -> Hashes:
-    """A hash of the group of each row, (rows,): text, whole numbers or booleans.
+    """Return a hash of the group of each row, (rows,); groups are strings, integers or booleans.
 
     >>> group_hashes(["north", "south", "north"]) == group_hashes(["north", "x", "north"])
     array([ True, False,  True])
@@ -76,10 +78,10 @@ def group_hashes(groups: Any) -> Hashes:
         array = as_labels(groups)
         missing = isinstance(array, np.ndarray) and _missing(array)
         if np.any(missing):
-            raise DataError(f"row {np.argmax(missing)} is of no group. Give it one, or leave it out.")
+            raise DataError(f"row {np.argmax(missing)} has no group. Add its group or remove the row.")
         labels = EncodedLabels.encode(array)
     except DataError as error:
-        raise DataError(f"groups has to be one text, whole number or boolean a row: {_of_groups(str(error))}") from None
+        raise DataError(f"groups must be one string, integer or boolean per row: {_of_groups(str(error))}") from None
     table = np.array([_hash(label) for label in labels.classes], dtype=np.uint64)
     found: Hashes = table[labels.codes]
     return found
@@ -94,9 +96,9 @@ def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _of_groups(said: str) -> str:
-    """What was said of labels is true of groups, too, but for the advice."""
+    """Turn an error message about labels into one about groups, without the advice."""
     first = said.removeprefix("Unknown label type: ").removeprefix("Input ").split(". ")[0].rstrip(".") + "."
-    return re.sub(r"\by\b", "groups", first).replace("EncodedLabels", "groups").replace("label", "group")
+    return re.sub(r"\by\b", "groups", first).replace("Labels", "groups").replace("label", "group")
 
 
 def _hash(label: Label) -> int:
@@ -114,8 +116,8 @@ def _factors(width: int) -> Hashes:
     return factors
 
 
-def _sums(rows: Rows, span: tuple[int, int], factors: Hashes, kernels: ModuleType | None) -> Hashes:
-    """The sums over the columns, of rows of any kind."""
+def _sums(rows: Rows, span: tuple[int, int], factors: Hashes, jit: ModuleType | None) -> Hashes:
+    """Return the sums over the columns."""
     if isinstance(rows, ColumnRows):
         total: Hashes = np.zeros(span[1] - span[0], dtype=np.uint64)
         for column, factor in zip(rows.columns, factors, strict=True):
@@ -124,15 +126,15 @@ def _sums(rows: Rows, span: tuple[int, int], factors: Hashes, kernels: ModuleTyp
     block = rows.block(*span)
     if sparse.issparse(block):
         return _stored(block, factors)
-    if kernels is None:
+    if jit is None:
         return _folded(block) @ factors
     hashes: Hashes = np.empty(len(block), dtype=np.uint64)
-    kernels.hash_rows(block if block.dtype in COMPILED else block.astype(np.float64), factors, hashes)
+    jit.hash_rows(block if block.dtype in JIT_TYPES else block.astype(np.float64), factors, hashes)
     return hashes
 
 
 def _stored(block: Any, factors: Hashes) -> Hashes:
-    # Sums modulo 2^64 may overflow on the way, and differences are right all the same.
+    # Differences of running sums modulo 2^64 are right even if the sums overflow.
     running = np.zeros(len(block.data) + 1, dtype=np.uint64)
     np.cumsum(_folded(block.data) * factors[block.indices], out=running[1:])
     hashes: Hashes = running[block.indptr[1:]] - running[block.indptr[:-1]]
@@ -140,15 +142,15 @@ def _stored(block: Any, factors: Hashes) -> Hashes:
 
 
 def _folded(values: NDArray[Any]) -> Hashes:
-    """The bits of values as float64, -0 as 0, with the upper half, where small whole numbers differ, in the lower."""
-    with np.errstate(all="ignore"):  # what is not finite is found, and named, when it is summed
+    """Return the bits of values as float64, with -0 as 0; the upper half, where small integers differ, is folded in."""
+    with np.errstate(all="ignore"):  # values that are not finite raise an error when they are summed
         bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)
     bits ^= bits >> np.uint64(32)
     return bits
 
 
 def _mixed(values: Hashes) -> Hashes:
-    """Each bit of the result depends on all bits of the value (splitmix64)."""
+    """Mix the bits of each value, so that each bit of the result depends on all of them (splitmix64)."""
     values = values * np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,1 +1,1 @@
-"""Files of this library: atomic replacement, the container, its header and arrays."""
+"""mergesvm files: atomic replacement, the container, its header and arrays."""

@@ -1,4 +1,4 @@
-"""Writing a file so that, whatever happens, the old one is there or the new one, and never half of either."""
+"""Replace files atomically: after a crash there is either the old file or the new one."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mergesvm.errors import MissingFolderError
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary sibling to write to, which takes the place of the file when the block ends well.
+    """Yield a temporary sibling to write to, which replaces the file when the ``with`` block ends without an error.
 
-    The sibling is brought to the disk before it gets the name, and the folder after it. On any error or interrupt it is
-    removed.
+    The sibling is synchronised to disk before it is renamed, and the folder afterwards. On any error or interrupt the
+    sibling is removed.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -25,7 +25,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     [file.name for file in Path(folder).iterdir()]
     ['notes.txt']
     """
-    target = Path(os.path.realpath(path))  # behind a link lies the file that is meant
+    target = Path(os.path.realpath(path))  # follow links
     if not target.parent.is_dir():
         raise MissingFolderError(f"There is no folder {target.parent} to write {target.name} to. Create it first.")
     if target.is_dir():
@@ -35,17 +35,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         sibling.touch(exist_ok=False)
         mode = (target if target.exists() else sibling).stat().st_mode & 0o7777
         yield sibling
-        sibling.chmod(mode)  # whatever wrote it
+        sibling.chmod(mode)  # the writer may have changed it
         _synchronise(sibling)
         sibling.replace(target)
     finally:
         sibling.unlink(missing_ok=True)
-    with suppress(OSError):  # some file systems have no folders that can be synchronised
+    with suppress(OSError):  # some file systems cannot synchronise folders
         _synchronise(target.parent)
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Replace a file by these bytes, or leave it as it was.
+    """Replace the content of a file, or leave it unchanged on an error.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
-"""The container of all our files: safetensors, with one JSON header and a digest of everything.
+"""The container of all mergesvm files: safetensors, with a JSON header and a digest.
 
-safetensors holds named arrays and a few strings, and nothing that could run. Of the strings we use ``format`` (the
-number of this format), ``kind`` (what the file holds), ``header`` (JSON) and ``sha256`` (of header and arrays).
+safetensors holds named arrays and string metadata, and no code. The metadata are ``format`` (the version of the format),
+``kind`` (the kind of content), ``header`` (JSON) and ``sha256`` (of header and arrays).
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from mergesvm.files.atomic import replacing
 from mergesvm.files.header import Header
 
 FORMAT = 5
-"""The number of the format that is written; files of all numbers up to it are read."""
+"""The version of the format that is written; all versions up to it can be read."""
 
 NAME = "mergesvm"
 
-MOST_ARRAYS = 64
+MAX_ARRAYS = 64
 
 TYPES = ("F64", "F32", "I64", "U64", "I32", "U32", "I16", "U16", "I8", "U8")
-"""The types of arrays that our files hold; all but the first three are for support vectors."""
+"""The allowed types of arrays; all but the first three are for support vectors."""
 
 
 def write_container(
     path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write arrays and a header of plain values to a file, which is replaced as a whole or not at all."""
+    """Write arrays and a JSON header to a file, which is replaced atomically."""
     text = json.dumps(header, allow_nan=False)
     plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     labels = {
@@ -50,58 +50,62 @@ def write_container(
         try:
             save_file(plain, sibling, labels)
         except SafetensorError as error:
-            raise OSError(f"{path} could not be written: {error}") from error
+            raise OSError(f"Could not write {path}: {error}") from error
 
 
 def read_kind(path: str | os.PathLike[str]) -> str:
-    """What kind of thing a file of ours holds."""
+    """Return the kind of content of a mergesvm file."""
     with _Opened(path) as file:
         return file.kind
 
 
 def read_format(path: str | os.PathLike[str]) -> int:
-    """The number of the format of a file of ours."""
+    """Return the format version of a mergesvm file."""
     with _Opened(path) as file:
         return file.number
 
 
 def read_container(path: str | os.PathLike[str], kind: str) -> tuple[Header, dict[str, NDArray[Any]]]:
-    """The header and the arrays of a file, once its format, its kind and its digest are found to be right."""
+    """Return header and arrays of a file, after checking format, kind and digest."""
     with _Opened(path) as file:
         if file.kind != kind:
             held = _INSTEAD.get((file.kind, kind)) or _KINDS.get(file.kind, file.kind)
             raise WrongKindError(f"{path} holds {held}.")
-        if len(file.names) > MOST_ARRAYS:
-            raise DamagedFileError(f"{path} holds {len(file.names):,} arrays, more than any file of ours does.")
+        if len(file.names) > MAX_ARRAYS:
+            raise DamagedFileError(
+                f"{path} is damaged: it holds {len(file.names):,} arrays, at most {MAX_ARRAYS} are valid."
+            )
         arrays = {name: file.array(name) for name in file.names}
         if file.strings.get("sha256") != _digest(kind, file.text, arrays, file.number):
-            raise DamagedFileError(f"{path} is damaged: its content does not match its digest. Copy or make it again.")
+            raise DamagedFileError(
+                f"{path} is damaged: its content does not match its digest. Copy or create it again."
+            )
         return Header.of(file.text, str(path)), arrays
 
 
 _KINDS = {
     "knowledge": "knowledge, not a model. Solve it first: mergesvm solve, or ms.solve",
-    "folds": "the knowledge of folds. Solve it with mergesvm solve or ms.solve; ms.Folds.load opens it",
-    "model": "a model, not knowledge. A model cannot be merged, subtracted or solved; its knowledge can",
-    "features": "a feature map. Learn with it: mergesvm learn --features, or ms.learn(..., features=)",
+    "folds": "knowledge of folds. Solve it with mergesvm solve or ms.solve, or load it with ms.Folds.load",
+    "model": "a model, not knowledge. Only knowledge can be merged, subtracted and solved",
+    "features": "a feature map. Use it to learn: mergesvm learn --features, or ms.learn(..., features=)",
 }
 
 _INSTEAD = {
-    ("folds", "knowledge"): "the knowledge of folds. Read it with ms.Folds.load; their total is that of all rows",
-    ("knowledge", "folds"): "knowledge without folds. Read it with ms.Knowledge.load, or learn again with folds=5",
+    ("folds", "knowledge"): "knowledge of folds. Load it with ms.Folds.load; its total is the knowledge of all rows",
+    ("knowledge", "folds"): "knowledge without folds. Load it with ms.Knowledge.load, or learn again with folds=5",
 }
-"""What is said of a file of one kind where another is asked for, if it is not what is always said."""
+"""More specific messages, by the kind found and the kind expected."""
 
 
 class _Opened:
-    """A file of ours, opened; every way in which it can fail to be one has its error."""
+    """An open mergesvm file; each way in which it can be invalid has its own error."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
             there, proper = self.path.exists(), self.path.is_file()
         except (OSError, ValueError) as error:
-            raise MissingFileError(f"There is no file of such a name: {error}.") from None
+            raise MissingFileError(f"There is no such file: {error}.") from None
         if not there:
             raise MissingFileError(f"There is no file {self.path}.")
         if not proper:
@@ -114,7 +118,7 @@ class _Opened:
             self.names: list[str] = sorted(self._file.keys())
         except SafetensorError as error:
             raise ForeignFileError(
-                f"{self.path} is not a mergesvm file, or is cut short or damaged ({error}). Copy or make it again."
+                f"{self.path} is not a mergesvm file, or is truncated or damaged ({error}). Copy or create it again."
             ) from None
         self._check_strings()
 
@@ -122,20 +126,20 @@ class _Opened:
         name, _, self.kind = self.strings.get("kind", "").partition(" ")
         number = self.strings.get("format", "")
         if name != NAME or not self.kind or not re.fullmatch("[1-9][0-9]{0,8}", number):
-            raise ForeignFileError(f"{self.path} is a safetensors file, but none of mergesvm's.")
+            raise ForeignFileError(f"{self.path} is a safetensors file, but not a mergesvm file.")
         self.number = int(number)
         if self.number > FORMAT:
             raise NewerFormatError(
-                f"{self.path} is of format {number}, written by a newer mergesvm; this one reads formats up to "
+                f"{self.path} has format {number}, written by a newer mergesvm; this version reads formats up to "
                 f"{FORMAT}. Upgrade mergesvm."
             )
         self.text = self.strings.get("header", "")
 
     def array(self, name: str) -> NDArray[Any]:
-        """One array, of a type that our files hold."""
+        """Return an array, after checking its type."""
         held = self._file.get_slice(name).get_dtype()
         if held not in TYPES:
-            raise DamagedFileError(f"{self.path} holds an array {name!r} of type {held}, which no mergesvm file does.")
+            raise DamagedFileError(f"{self.path} is damaged: array {name!r} is of type {held}, which is not valid.")
         array: NDArray[Any] = self._file.get_tensor(name)
         return array
 
@@ -147,7 +151,7 @@ class _Opened:
 
 
 def library_version() -> str:
-    """The version of the library that writes."""
+    """Return the installed version of mergesvm."""
     from importlib.metadata import version
 
     return version("mergesvm")

@@ -1,4 +1,4 @@
-"""The JSON header of a file: plain values, each checked for its type when it is taken out."""
+"""The JSON header of a file, each field checked for its type as it is read."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, NoReturn
 
 from mergesvm.errors import InvalidHeaderError
 
-LARGEST = 1e100
-"""No number in our files is larger, so that squares of them are numbers, too."""
+MAX_NUMBER = 1e100
+"""The largest number in files, so that its square is finite."""
 
 
 class Header:
-    """Fields of a header; whatever is not as it should be is an error that names file and field.
+    """The fields of a header; errors name the file and the field.
 
     >>> header = Header.of('{"width": 3, "names": ["a", "b", "c"]}', "day.knowledge")
     >>> header.whole("width"), header.texts("names")
@@ -21,7 +21,7 @@ class Header:
     >>> header.text("solver")
     Traceback (most recent call last):
     ...
-    mergesvm.errors.InvalidHeaderError: The header of day.knowledge has no field 'solver'. Make the file again.
+    mergesvm.errors.InvalidHeaderError: The header of day.knowledge has no field 'solver'. Create the file again.
     """
 
     def __init__(self, fields: dict[str, Any], source: str) -> None:
@@ -30,7 +30,7 @@ class Header:
 
     @classmethod
     def of(cls, text: str, source: str) -> Header:
-        """Read JSON in which no field occurs twice and every number is finite."""
+        """Parse JSON, without duplicate fields or numbers that are not finite."""
 
         def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             fields = dict(pairs)
@@ -50,11 +50,11 @@ class Header:
         return cls(fields, source)
 
     def refuse(self, what: str) -> NoReturn:
-        """Raise the error that the header is not valid, because of this."""
-        raise InvalidHeaderError(f"The header of {self.source} {what}. Make the file again.")
+        """Raise an error for an invalid header."""
+        raise InvalidHeaderError(f"The header of {self.source} {what}. Create the file again.")
 
     def take(self, name: str, *kinds: type) -> Any:
-        """A field of one of these exact types."""
+        """Return a field of one of these exact types."""
         if name not in self.fields:
             self.refuse(f"has no field {name!r}")
         value = self.fields[name]
@@ -66,48 +66,48 @@ class Header:
         return value
 
     def text(self, name: str, *choices: str) -> str:
-        """A text, among the choices if there are any."""
+        """Return a string, one of the choices if there are any."""
         value: str = self.take(name, str)
         if choices and value not in choices:
-            self.refuse(f"has {_shown(value)} in field {name!r}; known are {', '.join(map(repr, choices))}")
+            self.refuse(f"has {_shown(value)} in field {name!r}, not one of {', '.join(map(repr, choices))}")
         return value
 
     def whole(self, name: str, least: int = 0) -> int:
-        """A whole number that is not too small."""
+        """Return an integer of at least ``least``."""
         value: int = self.take(name, int)
         if value < least:
             self.refuse(f"has {value} in field {name!r}, where at least {least} is expected")
         return value
 
     def number(self, name: str) -> float:
-        """A number of reasonable size."""
+        """Return a number of at most :data:`MAX_NUMBER`."""
         value = self.take(name, float, int)
-        if abs(value) > LARGEST:
+        if abs(value) > MAX_NUMBER:
             self.refuse(f"has {_shown(value)} in field {name!r}, which is too large")
         return float(value)
 
     def truth(self, name: str) -> bool:
-        """True or false."""
+        """Return a boolean."""
         value: bool = self.take(name, bool)
         return value
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        """Texts that differ from one another, or None."""
+        """Return distinct strings, or None."""
         values = self.take(name, list, type(None))
         if values is None:
             return None
         if not all(type(value) is str for value in values) or len(set(values)) < len(values):
-            self.refuse(f"has something else than different texts in field {name!r}")
+            self.refuse(f"has values other than distinct strings in field {name!r}")
         return tuple(values)
 
     def parts(self, name: str) -> list[Header]:
-        """Objects within this one."""
+        """Return a list of nested objects."""
         values = self.take(name, list)
         if not all(isinstance(value, dict) for value in values):
-            self.refuse(f"has something else than objects in field {name!r}")
+            self.refuse(f"has values other than objects in field {name!r}")
         return [Header(value, self.source) for value in values]
 
 
 def _shown(value: Any) -> str:
-    text = repr(value) if not isinstance(value, int) or abs(value) < LARGEST else "a number of many digits"
+    text = repr(value) if not isinstance(value, int) or abs(value) < MAX_NUMBER else "a number of many digits"
     return text if len(text) <= 60 else text[:57] + "..."

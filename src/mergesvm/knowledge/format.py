@@ -16,7 +16,7 @@ from mergesvm.features.format import read_map
 from mergesvm.features.maps.identity import Identity
 from mergesvm.files.container import library_version, read_container, write_container
 from mergesvm.files.content import Content, check_sizes
-from mergesvm.files.header import LARGEST, Header
+from mergesvm.files.header import MAX_NUMBER, Header
 from mergesvm.knowledge.algebra import Piece, n_grams
 from mergesvm.knowledge.gram.triangles import packed, triangle_size, unpacked
 from mergesvm.knowledge.provenance import Origin, Provenance
@@ -82,7 +82,7 @@ def read_sums(
     content.expect("grams", (count, triangle_size(width)))
     content.done()
     rows, counts = arrays["rows"], arrays["counts"]
-    if (rows < 1).any() or (counts < 1 / LARGEST).any() or (arrays["peaks"] < 0).any():
+    if (rows < 1).any() or (counts < 1 / MAX_NUMBER).any() or (arrays["peaks"] < 0).any():
         content.refuse("a count that is not positive")
     grams = unpacked(arrays["grams"], width)
     _check_squares(content, grams, signature.per_class)
@@ -117,7 +117,9 @@ def read_signature(header: Header, content: Content) -> Signature:
     """Build a signature from the header and arrays of a file, and check them."""
     layout = read_layout(header)
     weights = tuple((_label(part, "class"), part.number("weight")) for part in header.parts("class_weights"))
-    if not all(weight >= 1 / LARGEST for _, weight in weights) or len({label for label, _ in weights}) < len(weights):
+    if not all(weight >= 1 / MAX_NUMBER for _, weight in weights) or len({label for label, _ in weights}) < len(
+        weights
+    ):
         header.refuse("has class weights that are not positive, or two for a class")
     kind = header.take("labels", str, type(None))
     if kind is not None:

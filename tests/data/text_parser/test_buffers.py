@@ -7,14 +7,14 @@ import weakref
 import numpy as np
 import pyarrow as pa
 
-from mergesvm.data.text_parser.buffers import MOST_PIECES, BufferPool
+from mergesvm.data.text_parser.buffers import MAX_POOLED_BUFFERS, BufferPool
 
 
 def test_no_two_arrays_that_live_share_memory():
-    recycled, held = BufferPool(), {}
+    pool, held = BufferPool(), {}
     generator = np.random.default_rng(0)
     for number in range(2_000):
-        array = recycled.empty((int(generator.integers(0, 4)), int(generator.integers(0, 50))))
+        array = pool.empty((int(generator.integers(0, 4)), int(generator.integers(0, 50))))
         array[:] = number
         # A view, or what Arrow makes of one, keeps the memory as well as the array does.
         kept = array[1:] if number % 2 else pa.py_buffer(array[:1]) if len(array) and array.size else array
@@ -25,21 +25,21 @@ def test_no_two_arrays_that_live_share_memory():
 
 
 def test_memory_is_given_out_again_and_not_hoarded():
-    recycled = BufferPool()
-    arrays = [recycled.empty((10, 100)) for _ in range(3 * MOST_PIECES)]
+    pool = BufferPool()
+    arrays = [pool.empty((10, 100)) for _ in range(3 * MAX_POOLED_BUFFERS)]
     places = {array.ctypes.data for array in arrays}
     arrays.clear()
-    assert len(recycled._pieces) == MOST_PIECES
-    again = [recycled.empty((10, 100)) for _ in range(MOST_PIECES)]
+    assert len(pool._free) == MAX_POOLED_BUFFERS
+    again = [pool.empty((10, 100)) for _ in range(MAX_POOLED_BUFFERS)]
     assert {array.ctypes.data for array in again} <= places
 
 
 def test_arrays_may_come_to_their_end_in_any_thread_and_by_the_collector_of_garbage():
-    recycled, wrong = BufferPool(), []
+    pool, wrong = BufferPool(), []
 
     def work(number):
         for _ in range(300):
-            array = recycled.empty((5, 200))
+            array = pool.empty((5, 200))
             array[:] = number
             circle = [array]
             circle.append(circle)
@@ -54,16 +54,16 @@ def test_arrays_may_come_to_their_end_in_any_thread_and_by_the_collector_of_garb
         thread.join()
     gc.collect()
     assert not wrong
-    assert len(recycled._pieces) <= MOST_PIECES
+    assert len(pool._free) <= MAX_POOLED_BUFFERS
 
 
 def test_nothing_is_kept_for_who_is_gone():
-    recycled = BufferPool()
-    array = recycled.empty((10, 100))
-    recycled.empty((10, 100))  # comes to its end at once, and is kept
-    kept = weakref.ref(recycled._pieces[0])
+    pool = BufferPool()
+    array = pool.empty((10, 100))
+    pool.empty((10, 100))  # comes to its end at once, and is kept
+    kept = weakref.ref(pool._free[0])
     held = array[:1]
-    del recycled, array
+    del pool, array
     gc.collect()
     assert kept() is None
     held[:] = 1.0

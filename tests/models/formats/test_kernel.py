@@ -391,7 +391,7 @@ def test_a_number_that_cannot_be_is_refused(fixture, name, place, value, said, r
 
 def test_dense_and_sparse_vectors_at_once_are_refused(dense, thin):
     for path, name in ((dense, "vectors.values"), (thin, "vectors")):
-        with pytest.raises(errors.InvalidContentError, match=f"an array '{name}'"):
+        with pytest.raises(errors.InvalidContentError, match=f"an unexpected array '{name}'"):
             ms.load_model(forge(path, lambda _, arrays, name=name: arrays.update({name: np.zeros((1, 1))})))
 
 

@@ -1,4 +1,4 @@
-"""Memory that is used again."""
+"""A pool of reusable memory."""
 
 from __future__ import annotations
 
@@ -8,52 +8,49 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_PIECES = 8
-"""So many pieces of memory are kept for later at the most."""
+MAX_POOLED_BUFFERS = 8
 
-SPARE = 1 / 16
-"""Pieces are larger than asked for by this share, so that they do for a little more the next time."""
+SPARE_FRACTION = 1 / 16
+"""Buffers are larger than requested by this fraction, so that they also fit slightly larger requests."""
 
 
 class BufferPool:
-    """Arrays of float64 in memory that is used again once nobody looks at it any more.
+    """Float64 arrays in memory that is reused once no array or view refers to it.
 
-    Memory touched for the first time is cleared by the system, page by page, which takes about as long as filling it
-    with numbers read from text. An array, and all views of it, keep their memory as long as they live.
+    The system clears fresh memory page by page, which takes about as long as filling it with numbers parsed from text.
 
-    >>> recycled = BufferPool()
-    >>> first = recycled.empty((2, 3))
-    >>> place = first.ctypes.data
+    >>> pool = BufferPool()
+    >>> first = pool.empty((2, 3))
+    >>> address = first.ctypes.data
     >>> row = first[0]
     >>> del first
-    >>> recycled.empty((2, 3)).ctypes.data == place  # the row is still there
+    >>> pool.empty((2, 3)).ctypes.data == address  # the row still refers to the memory
     False
     >>> del row
-    >>> recycled.empty((1, 4)).ctypes.data == place
+    >>> pool.empty((1, 4)).ctypes.data == address
     True
     """
 
     def __init__(self) -> None:
-        self._pieces: deque[NDArray[np.float64]] = deque(maxlen=MOST_PIECES)
+        self._free: deque[NDArray[np.float64]] = deque(maxlen=MAX_POOLED_BUFFERS)
 
     def empty(self, shape: tuple[int, int]) -> NDArray[np.float64]:
-        """An array of this shape, filled with anything."""
+        """Return an uninitialised array of this shape."""
         size = shape[0] * shape[1]
-        # No lock: an array may come to its end, and give back its piece, at any place, also here.
+        # No lock: an array may be collected, and return its buffer, at any point, including here.
         try:
-            piece = self._pieces.pop()
+            buffer = self._free.pop()
         except IndexError:
-            piece = np.empty(0)
-        if piece.size <= size:
-            piece = np.empty(1 + int(size * (1 + SPARE)))
-        # Over its memory, so that views refer to this array, and not to the piece behind it.
-        array = np.frombuffer(piece.data, count=size)
-        weakref.finalize(array, _give_back, weakref.ref(self), piece).atexit = False
+            buffer = np.empty(0)
+        if buffer.size <= size:
+            buffer = np.empty(1 + int(size * (1 + SPARE_FRACTION)))
+        # A new array over its memory, so that views refer to it and not to the buffer.
+        array = np.frombuffer(buffer.data, count=size)
+        weakref.finalize(array, _give_back, weakref.ref(self), buffer).atexit = False
         return array.reshape(shape)
 
 
-def _give_back(owner: weakref.ref[BufferPool], piece: NDArray[np.float64]) -> None:
-    """Give memory back to where it came from, if that is still there."""
-    recycled = owner()
-    if recycled is not None:
-        recycled._pieces.append(piece)
+def _give_back(owner: weakref.ref[BufferPool], buffer: NDArray[np.float64]) -> None:
+    pool = owner()
+    if pool is not None:
+        pool._free.append(buffer)

@@ -1,4 +1,4 @@
-"""Text in stretches of whole lines."""
+"""Read text in chunks of whole lines."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 CHUNK_BYTES = 2**23
-"""Text is read so many bytes at a time."""
+"""Number of bytes read at a time."""
 
 FIRST_BYTES = 2**19
-"""The first time fewer, and then twice as many each time, so that whoever waits for lines has some soon."""
+"""Size of the first chunk, which then doubles up to :data:`CHUNK_BYTES`, so that parsing starts early."""
 
-LONGEST_LINE = 2**25
-"""No line has more bytes than this."""
+MAX_LINE_BYTES = 2**25
 
-STEP_BYTES = 2**14
-"""The end of the last line is looked for so many bytes at a time."""
+SEARCH_BYTES = 2**14
+"""The last line break is searched for in steps of this size."""
 
 NEWLINE = 10
 
 
 def whole_lines(stream: Any, held: int = 1) -> Iterator[NDArray[np.uint8]]:
-    r"""The bytes of a stream in stretches that end with a line; the last is given its end if it has none.
+    r"""Yield the bytes of a stream in chunks that end with a line break; one is added at the end if it is missing.
 
-    Stretches lie in the same memory in turns: one is gone when ``held`` more have been asked for.
+    Chunks share ``held`` buffers: a chunk is overwritten when ``held`` more have been requested.
 
     >>> import io
     >>> [text.tobytes() for text in whole_lines(io.BytesIO(b"one and two"))]
@@ -39,7 +38,7 @@ def whole_lines(stream: Any, held: int = 1) -> Iterator[NDArray[np.uint8]]:
     while count := stream.readinto(buffers[turn][left : min(left + reach, len(buffers[turn]) - 1)].data):
         buffer, filled = buffers[turn], left + count
         reach = min(2 * reach, CHUNK_BYTES)
-        cut = _behind_last_line(buffer, left, filled)
+        cut = _end_of_last_line(buffer, left, filled)
         if cut:
             yield buffer[:cut]
             turn, left = (turn + 1) % held, filled - cut
@@ -48,8 +47,8 @@ def whole_lines(stream: Any, held: int = 1) -> Iterator[NDArray[np.uint8]]:
             buffers[turn][:left] = buffer[cut:filled]
             continue
         left = filled
-        if left > LONGEST_LINE:
-            raise ValueError(f"a line is longer than {LONGEST_LINE:,} bytes")
+        if left > MAX_LINE_BYTES:
+            raise ValueError(f"a line is longer than {MAX_LINE_BYTES:,} bytes")
         if left > len(buffer) // 2:
             buffers[turn] = np.concatenate([buffer, np.empty(len(buffer), dtype=np.uint8)])
     if left:
@@ -57,10 +56,10 @@ def whole_lines(stream: Any, held: int = 1) -> Iterator[NDArray[np.uint8]]:
         yield buffers[turn][: left + 1]
 
 
-def _behind_last_line(buffer: NDArray[np.uint8], start: int, stop: int) -> int:
-    """The place behind the last line that ends within a range; 0 if none does."""
-    for high in range(stop, start, -STEP_BYTES):
-        low = max(start, high - STEP_BYTES)
+def _end_of_last_line(buffer: NDArray[np.uint8], start: int, stop: int) -> int:
+    """Return the position after the last line break in a range; 0 if there is none."""
+    for high in range(stop, start, -SEARCH_BYTES):
+        low = max(start, high - SEARCH_BYTES)
         ends = np.flatnonzero(buffer[low:high] == NEWLINE)
         if len(ends):
             return low + int(ends[-1]) + 1
@@ -68,15 +67,15 @@ def _behind_last_line(buffer: NDArray[np.uint8], start: int, stop: int) -> int:
 
 
 class LineRange(io.RawIOBase):
-    r"""The lines of a file that begin within a range of its bytes, as a stream: each line is in one of many ranges.
+    r"""A stream of the lines of a file that begin within a range of bytes.
 
     Parameters
     ----------
-    file : a file that can be read at any place
+    file : seekable file
     span : range
-        Of bytes.
+        The range of bytes.
     check : function of bytes, optional
-        Is shown everything that is read.
+        Called with all data read.
 
     >>> [LineRange(io.BytesIO(b"one\ntwo\nthree"), range(at, at + 3)).read() for at in range(0, 12, 3)]
     [b'one\n', b'two\n', b'three', b'']
@@ -89,14 +88,14 @@ class LineRange(io.RawIOBase):
         self._at = file.seek(self._begin)
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer with what comes next."""
+        """Fill a buffer with the next bytes."""
         data = self._file.read(min(len(buffer), self._end - self._at))
         if not data and self._at < self._end and len(buffer):
-            raise EOFError("the file is shorter than it was")
+            raise EOFError("the file has become shorter")
         if self._check is not None:
             self._check(data)
         buffer[: len(data)] = data
@@ -110,12 +109,12 @@ class LineRange(io.RawIOBase):
 
     @property
     def fraction(self) -> float:
-        """How much has been read, between 0 and 1."""
+        """The fraction that has been read, from 0 to 1."""
         return 1.0 if self.empty else (self._at - self._begin) / (self._end - self._begin)
 
 
 def _line_start(file: Any, at: int) -> int:
-    """Where the first line begins at a byte or behind it."""
+    """Return the start of the first line at or after a byte."""
     if at == 0:
         return 0
     place = file.seek(at - 1)
@@ -124,13 +123,13 @@ def _line_start(file: Any, at: int) -> int:
         if end >= 0:
             return int(place + end + 1)
         place += len(data)
-        if place - at > LONGEST_LINE:
-            raise ValueError(f"a line is longer than {LONGEST_LINE:,} bytes")
+        if place - at > MAX_LINE_BYTES:
+            raise ValueError(f"a line is longer than {MAX_LINE_BYTES:,} bytes")
     return int(place)
 
 
 def count_byte(text: NDArray[np.uint8], byte: int) -> int:
-    """How often a byte occurs.
+    """Count the occurrences of a byte.
 
     >>> count_byte(np.frombuffer(b"a,b,c", dtype=np.uint8), ord(","))
     2

@@ -1,4 +1,4 @@
-"""Loading the compiled parsers of text before they are needed."""
+"""Compile the text parsers before they are needed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mergesvm.data.text_parser.lines import whole_lines
 from mergesvm.data.text_parser.reader import plain_batches
 
 
-def load_text_kernels() -> None:
-    """Call every parser once, so that none has to be compiled later."""
-    from mergesvm.data.text_parser import libsvm as text_libsvm
+def compile_text_parsers() -> None:
+    """Call every parser once, so that it is compiled."""
+    from mergesvm.data.text_parser import libsvm
 
     list(plain_batches(io.BytesIO(b"a,y\n1.5,no\n"), ",", True, ["a", "y"], {"a": pa.float64(), "y": pa.string()}))
     for text in whole_lines(io.BytesIO(b"1 1:0.5\n")):
-        text_libsvm.largest_index(text)
+        libsvm.largest_index(text)
         numbers = np.empty(1), np.zeros(2, dtype=np.int32), np.empty(1, dtype=np.int32), np.empty(1)
-        text_libsvm.parse(text, 1, *numbers, np.empty((2, 3), dtype=np.int64))
+        libsvm.parse(text, 1, *numbers, np.empty((2, 3), dtype=np.int64))

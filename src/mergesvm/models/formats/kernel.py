@@ -10,7 +10,7 @@ from scipy import sparse
 from mergesvm.checks import listed
 from mergesvm.errors import ParameterError
 from mergesvm.files.content import Content
-from mergesvm.files.header import LARGEST, Header
+from mergesvm.files.header import MAX_NUMBER, Header
 from mergesvm.knowledge.signature import Signature
 from mergesvm.models.expansion import Expansion
 from mergesvm.models.formats.fields import read_options, read_side_moments, read_weights
@@ -32,8 +32,8 @@ def expansion_fields(expansion: Expansion, options: dict[str, Any]) -> dict[str,
     weights = options["class_weight"] if isinstance(options["class_weight"], dict) else {}
     numbers = {"gamma": kernel.gamma, "coef0": kernel.coef0, "C": options["C"], "beta": options["beta"] or 0.0}
     for name, value in [*numbers.items(), *(("class_weight", weight) for weight in weights.values())]:
-        if not abs(value) <= LARGEST:
-            raise ParameterError(f"{name}={value!r} exceeds {LARGEST:g}, the largest number a file can store.")
+        if not abs(value) <= MAX_NUMBER:
+            raise ParameterError(f"{name}={value!r} exceeds {MAX_NUMBER:g}, the largest number a file can store.")
     return {
         "kernel": [
             {
