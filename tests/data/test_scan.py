@@ -615,13 +615,13 @@ def test_stretches_of_text_stay_until_as_many_more_were_asked_for(monkeypatch):
 def test_text_is_not_overwritten_while_it_is_parsed(tmp_path, monkeypatch):
     monkeypatch.setattr("mergesvm.data.readers.csv.MIN_BYTES_FOR_JIT", 0)
     monkeypatch.setattr("mergesvm.data.text_parser.lines.CHUNK_BYTES", 200)
-    parse = _Layout.parse
+    parse = _Fields.parse
 
     def slowly(self, *arguments):
         time.sleep(0.002)
         return parse(self, *arguments)
 
-    monkeypatch.setattr(_Layout, "parse", slowly)
+    monkeypatch.setattr(_Fields, "parse", slowly)
     path = write(tmp_path / "x.csv", "a,y\n" + "".join(f"{number},{number % 2}\n" for number in range(2000)))
     found = np.concatenate([part.rows.block(0, part.rows.n_rows)[:, 0] for part in ms.scan(path, "y")])
     np.testing.assert_array_equal(found, np.arange(2000))

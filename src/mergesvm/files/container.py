@@ -1,6 +1,6 @@
 """The container of all mergesvm files: safetensors, with a JSON header and a digest.
 
-safetensors holds named arrays and string metadata, and no code. The metadata are ``format`` (the version of the format),
+safetensors holds named arrays and string metadata, and no code. The metadata are ``format`` (the format version),
 ``kind`` (the kind of content), ``header`` (JSON) and ``sha256`` (of header and arrays).
 """
 

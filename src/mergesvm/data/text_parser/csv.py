@@ -1,4 +1,4 @@
-"""The compiled parser of plain CSV: no quotation marks, numbers that are numbers. Importing this module loads numba."""
+"""The compiled parser of plain CSV, without quotation marks. Importing this module loads numba."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from mergesvm.data.text_parser.fields import find_ends
 from mergesvm.data.text_parser.lines import NEWLINE
 from mergesvm.data.text_parser.numbers import RETURN
 from mergesvm.data.text_parser.runs import STAGE_LINES, parse_run
-from mergesvm.data.text_parser.simd import STRETCH, WORD_BYTES, byte, put, word
+from mergesvm.data.text_parser.simd import SEARCH_BYTES
+from mergesvm.data.text_parser.words import WORD_BYTES, byte, put, word
 
 SKIPPED, NUMBER, WORD = range(3)
 
 FINE, UNUSUAL = range(2)
 
-AHEAD = 4096
-"""The ends of so many fields are found at a time; of more, if lines are long."""
+FIELDS_AHEAD = 4096
+"""Minimum number of fields whose ends are found at a time."""
 
 _QUOTE = 34
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Parse whole lines into columns; stop at the first that is unusual.
+    """Parse whole lines into columns; stop at the first line that is not plain.
 
-    ``runs`` are the fields of a line, in order: (kind, first, stop) of numbers that go to these rows of ``numbers``, of
-    a word whose first and last byte go to a row of ``words``, or of a field that is skipped. An empty number is
-    missing, and becomes NaN. Returns how many lines were parsed, and whether all of them were.
+    ``runs`` are the fields of a line, in order, as (kind, first, stop): numbers for these rows of ``numbers``, a word
+    whose start and end go to a row of ``words``, or a skipped field. An empty number becomes NaN. Returns the number of
+    lines parsed, and whether these are all.
     """
     fields, one = uint64(0), uint64(1)
     for run in range(len(runs)):
         fields += uint64(runs[run, 2] - runs[run, 1])
-    room = max(uint64(AHEAD), uint64(4) * fields)
-    # In one piece, which lives as long as its first lines are used by name: numba lets go of an array of which only the
-    # address is used.
-    memory = np.empty((2 + STAGE_LINES, room + uint64(STRETCH)), dtype=np.uint64)
+    room = max(uint64(FIELDS_AHEAD), uint64(4) * fields)
+    # One array, which its named rows keep alive: numba frees an array of which only the address is used.
+    memory = np.empty((2 + STAGE_LINES, room + uint64(SEARCH_BYTES)), dtype=np.uint64)
     ends, breaks, apart = memory[0], memory[1], uint64(memory.strides[0])
     begin = uint64(text.ctypes.data)
     at, end, rows = begin, begin + uint64(text.size), 0
-    # Addresses from here on: numba would count the references to arrays for each line.
+    # Addresses from here on, because numba would count references to arrays for each line.
     place = uint64(memory.ctypes.data)
     layout = uint64(runs.ctypes.data), uint64(len(runs))
     steps = place + uint64(2) * apart, apart, uint64(numbers.strides[0]), uint64(words.strides[0])
     while at < end:
         lines = find_ends(at, end, uint64(delimiter), place, room, place + apart)
-        if lines == 0:  # more fields than there is room for, or a text that does not end with a line
+        if lines == 0:  # more fields than there is room for, or no line break at the end
             return rows, UNUSUAL
         used = uint64(0)
         for line in range(lines):
@@ -53,7 +53,7 @@ def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def
             following = ends[last] + one
             if ends[last] > at and byte(ends[last] - one) == RETURN:
                 ends[last] -= one
-            if last != used or ends[last] != at:  # or else the line is empty
+            if last != used or ends[last] != at:  # the line is not empty
                 here = uint64(numbers.ctypes.data + 8 * rows), uint64(words.ctypes.data + 16 * rows)
                 fine = last + one - used == fields
                 if not fine or not _line(at, (begin, end), place + WORD_BYTES * used, layout, steps, here):
@@ -65,11 +65,11 @@ def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def _line(at, text, ends, layout, steps, here):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Parse the fields of a line, which begins at an address; returns whether all are usual.
+    """Parse the fields of the line that starts at an address; returns whether all are plain.
 
-    ``text`` is where the text begins and ends, ``ends`` where it is written where the fields end, ``layout`` where the
-    runs are and how many, ``steps`` the stage, its distance of lines, and those of numbers and of words; ``here`` is
-    where the row is in the first line of these.
+    All arguments are addresses and sizes in bytes: ``text`` the start and end of the text, ``ends`` the array of field
+    ends, ``layout`` the runs and their number, ``steps`` the stage and the strides of stage, numbers and words, and
+    ``here`` the current row in the first column of numbers and of words.
     """
     stage, apart, step, leap = steps
     runs, count = layout
@@ -92,7 +92,7 @@ def _line(at, text, ends, layout, steps, here):  # type: ignore[no-untyped-def] 
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def _plain(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Whether there is neither a quotation mark in a word, nor a return, which ends a line elsewhere."""
+    """Return whether a word has neither a quotation mark nor a carriage return."""
     while at < stop:
         if byte(at) == _QUOTE or byte(at) == RETURN:
             return False
@@ -102,7 +102,7 @@ def _plain(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def count_lines(text):  # type: ignore[no-untyped-def] # pragma: no cover
-    """How many lines end in a text."""
+    """Count the line breaks in a text."""
     count = 0
     for at in range(text.size):
         count += text[at] == NEWLINE
@@ -111,7 +111,7 @@ def count_lines(text):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def copy_words(text, spans, offsets, out):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The words one behind the other, and where each begins."""
+    """Copy words to adjacent memory, with the offset of each."""
     at = 0
     for row in range(len(spans)):
         offsets[row] = at

@@ -43,8 +43,8 @@ def _number(text, at):  # type: ignore[no-untyped-def] # pragma: no cover
 def parse(text, base, labels, starts, columns, values, hard):  # type: ignore[no-untyped-def] # pragma: no cover
     """Parse whole lines ``label index:value ... # comment`` into CSR.
 
-    ``hard`` takes (slot, first byte, last byte) of words left to Python; slot is that of the value, or -1 - row for a
-    label. Returns rows, values, hard words, what was wrong, and where.
+    ``hard`` receives (slot, start, stop) of words left to Python; slot is the index of the value, or -1 - row for a
+    label. Returns the numbers of rows, values and hard words, the state, and the position of an error.
     """
     rows = stored = left = at = 0
     end = text.size
@@ -72,7 +72,7 @@ def parse(text, base, labels, starts, columns, values, hard):  # type: ignore[no
                 break
             column, token = 0, at
             if at + 4 <= end and text[at] == _QID[0] and text[at + 1] == _QID[1] and text[at + 2] == _QID[2]:
-                at = _end_of_word(text, at)  # qid:7 tells which rows belong together when ranking
+                at = _end_of_word(text, at)  # qid:7 groups rows for ranking, and is skipped
                 if text[token + 3] == COLON:
                     continue
                 return rows, stored, left, NO_INDEX, token
@@ -107,7 +107,7 @@ def parse(text, base, labels, starts, columns, values, hard):  # type: ignore[no
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def largest_index(text):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The largest index before a colon, over whole lines: columns ascend, so that the last of each line is enough."""
+    """Return the largest index before a colon; the last of each line is enough, because indices ascend."""
     largest = number = last = 0
     comment = digit = False
     for at in range(text.size):

@@ -1,8 +1,8 @@
-"""Decimal numbers in text, compiled. Importing this module loads numba: only readers of large text do so.
+"""Parse decimal numbers, compiled. Importing this module loads numba.
 
-A number of up to 19 digits is rounded rightly by the method of Eisel and Lemire: its digits, as a 64-bit number, times
-the first 128 bits of a power of five. In the rare cases where that leaves the last bit open, as with more digits and
-with words that are no numbers, the text is left to Python.
+Numbers of up to 19 digits are rounded correctly by the method of Eisel and Lemire: the digits, as a 64-bit integer, times
+the first 128 bits of a power of five. The rare cases in which that leaves the last bit open, numbers of more digits, and
+words that are not numbers are left to Python.
 """
 
 from __future__ import annotations
@@ -12,32 +12,23 @@ from numba import njit, types, uint64
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from mergesvm.data.text_parser.simd import (
-    BEFORE,
-    DIGITS,
-    WINDOW,
-    byte,
-    digits_and_points,
-    digits_before,
-    high_product,
-    zeros_ahead,
-    zeros_behind,
-)
+from mergesvm.data.text_parser.simd import BEFORE, DIGITS, WINDOW, digits_and_points, digits_before
+from mergesvm.data.text_parser.words import byte, high_product, leading_zeros, trailing_zeros
 
 SPACE, TAB, RETURN, HASH, COLON = 32, 9, 13, 35, 58
 _PLUS, MINUS, _POINT, _LETTER_E, _CAPITAL_E, DIGIT_0, DIGIT_9 = 43, 45, 46, 101, 69, 48, 57
 
 _LOWEST, _HIGHEST = -342, 308
-"""Powers of ten outside of these make every number of 19 digits zero or infinite."""
+"""With powers of ten outside of this range, every number of 19 digits is zero or infinite."""
 
 _ONES = 0xFFFFFFFFFFFFFFFF
 
 MARGIN = BEFORE + WINDOW
-"""So many bytes of a text are around the places at which a number may begin to be read as a vector."""
+"""Number of bytes that a text must have around the start of a number for it to be loaded as a vector."""
 
 
 def _powers_of_five() -> NDArray[np.uint64]:
-    """The first 128 bits of each power of five, as two words; those of negative powers are rounded up."""
+    """Return the first 128 bits of each power of five, as two words; negative powers are rounded up."""
     table = np.empty((_HIGHEST - _LOWEST + 1, 2), dtype=np.uint64)
     for power in range(_LOWEST, _HIGHEST + 1):
         five = 5 ** abs(power)
@@ -55,10 +46,10 @@ _TENS = 10.0 ** np.arange(23)
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def _rounded(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The bits of digits x 10^power as float64, and whether they are certain; ``digits`` is not zero."""
+    """Return the bits of digits x 10^power as float64, and whether they are certain; ``digits`` is not zero."""
     if power < _LOWEST or power > _HIGHEST:
         return uint64(0), False
-    shift = zeros_ahead(digits)
+    shift = leading_zeros(digits)
     digits <<= shift
     place = uint64(power - _LOWEST)
     high, low = high_product(digits, _FIVES[place, 0]), digits * _FIVES[place, 0]
@@ -73,10 +64,10 @@ def _rounded(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
     mantissa = high >> (upper + uint64(9))
     exponent = ((217706 * power) >> 16) + 63 + np.int64(upper) - np.int64(shift) + 1023
     if exponent <= 0 or exponent >= 2046:
-        return uint64(0), False  # very small or large: rare enough
+        return uint64(0), False  # very small or large, which is rare
     halfway = low <= uint64(1) and -4 <= power <= 23 and mantissa & uint64(3) == uint64(1)
     if halfway and mantissa << (upper + uint64(9)) == high:
-        mantissa &= ~uint64(1)  # exactly between two numbers: to the even one
+        mantissa &= ~uint64(1)  # exactly between two numbers: round to even
     mantissa += mantissa & uint64(1)
     mantissa >>= uint64(1)
     if mantissa >> uint64(53):
@@ -87,7 +78,7 @@ def _rounded(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @intrinsic
 def _from_bits(context, bits):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
-    """The float64 of 64 bits."""
+    """Reinterpret 64 bits as a float64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa: ARG001
         return builder.bitcast(arguments[0], context.get_value_type(types.float64))
@@ -97,9 +88,9 @@ def _from_bits(context, bits):  # type: ignore[no-untyped-def] # pragma: no cove
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def _value(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The number digits x 10^power, and whether it is certain."""
+    """Return digits x 10^power, and whether it is certain."""
     if digits < uint64(1) << uint64(53) and -22 <= power <= 22:
-        # Both factors are exact, and so one product or quotient is rounded rightly.
+        # Both factors are exact, so that the product or quotient is rounded correctly.
         whole = np.float64(np.int64(digits))
         return (whole / _TENS[-power] if power < 0 else whole * _TENS[power]), True
     bits, certain = _rounded(digits, power)
@@ -108,8 +99,8 @@ def _value(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @njit(nogil=True, error_model="numpy", cache=True, inline="always")
 def number(at, begin, stop):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The number that begins at an address of a text, the address behind it, and whether both are certain."""
-    # One comparison for both ends: what lies before the first place is very far behind it. A short text has no room.
+    """Return the number that starts at an address, the address after it, and whether both are certain."""
+    # One unsigned comparison for both ends: addresses before the first wrap around. A short text has no room.
     room = stop - begin - uint64(MARGIN) if stop - begin > uint64(MARGIN) else uint64(0)
     if at - begin - uint64(BEFORE) < room:
         value, end, certain = _common(at)
@@ -120,17 +111,17 @@ def number(at, begin, stop):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @njit(nogil=True, error_model="numpy", cache=True, inline="always")
 def _common(at):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The same for the commonest kind, of up to 19 digits and no exponent, without a loop.
+    """Do the same for numbers of up to 19 digits without an exponent, without loops.
 
-    Numbers differ in sign and length from one to the next, so that branches on these would be guessed wrongly half of
-    the time. Where the number ends is known first, so that the next one need not wait for the value of this one.
+    Branches on sign and length would often be mispredicted. The end is computed first, so that the next number does not
+    depend on the value of this one.
     """
     digit, point = digits_and_points(at)
     sign = uint64(byte(at) == MINUS)
-    length = zeros_behind(~(digit | point | sign))  # where there are no more of them; at most the window
+    length = trailing_zeros(~(digit | point | sign))  # at most the window
     end, point = at + length, point & ((uint64(1) << length) - uint64(1))
     plain = point & (point - uint64(1)) == uint64(0) and length < uint64(WINDOW)
-    behind = length - uint64(1) - zeros_behind(point) if point else uint64(WINDOW)
+    behind = length - uint64(1) - trailing_zeros(point) if point else uint64(WINDOW)
     count = length - sign - uint64(point != uint64(0))
     digits = digits_before(end, behind, count)
     if count > uint64(DIGITS):
@@ -147,7 +138,7 @@ def _common(at):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def _any(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The same for a number of any kind, byte by byte."""
+    """Do the same for any number, byte by byte."""
     zero, nine, ten = uint64(DIGIT_0), uint64(9), uint64(10)
     negative = False
     if at < stop and (byte(at) == MINUS or byte(at) == _PLUS):
@@ -155,7 +146,7 @@ def _any(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
         at += uint64(1)
     first, digits = at, uint64(0)
     while at < stop:
-        digit = uint64(byte(at)) - zero  # what is below "0" becomes very large
+        digit = uint64(byte(at)) - zero  # bytes below "0" wrap around
         if digit > nine:
             break
         digits = digits * ten + digit
@@ -172,7 +163,7 @@ def _any(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
             at += uint64(1)
         power = -np.int64(at - behind)
         seen -= power
-    if seen > 19:  # unless they begin with zeros, these are too many
+    if seen > 19:  # too many, unless there are leading zeros
         while first < at and (byte(first) == DIGIT_0 or byte(first) == _POINT):
             seen -= byte(first) == DIGIT_0
             first += uint64(1)

@@ -1,4 +1,4 @@
-"""Numbers that stand side by side in a line of text, compiled. Importing this module loads numba.
+"""Parse adjacent numbers of a line, compiled. Importing this module loads numba.
 
 Where each ends is known beforehand, so that none has to wait for the one before. The digits of short numbers are laid
 side by side, and made numbers several at a time; all others are left to ``numbers.number``.
@@ -11,41 +11,31 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from mergesvm.data.text_parser.numbers import MINUS, number
-from mergesvm.data.text_parser.simd import (
-    BEFORE,
-    DIGITS,
-    TOGETHER,
-    WORD_BYTES,
-    behind_point,
-    byte,
-    lay_digits,
-    put,
-    quotients,
-    word,
-)
+from mergesvm.data.text_parser.simd import BATCH_NUMBERS, BEFORE, DIGITS, behind_point, lay_digits, quotients
+from mergesvm.data.text_parser.words import WORD_BYTES, byte, put, word
 
 STAGE_LINES = 4
-"""The upper and the lower digits of numbers, what they are divided by, and the numbers."""
+"""Rows of the stage: upper and lower digits, divisors, and the numbers."""
 
-_SHORT = 15
-"""Up to so many digits, all whole numbers are float64 exactly, and so are the powers of ten to divide them by."""
+_MAX_SHORT_DIGITS = 15
+"""Integers of up to this many digits, and the powers of ten they are divided by, are exact as float64."""
 
 
 def _shapes() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """What is to be done with a number, by its length without a sign, and how many bytes stand behind its point.
+    """Return tables, by the length of a number without its sign and the number of bytes after its point.
 
-    Which bytes are its digits, as :func:`lay_digits` takes it; and the bits of what to divide them by, first for
-    positive and then for negative numbers. These are zero where a number is not short, or has no digits.
+    The first holds the lanes of its digits, as :func:`lay_digits` takes them; the second the bits of the divisor, first
+    for positive, then for negative numbers, and zero if the number is not short or has no digits.
     """
     lanes = np.zeros((DIGITS + 1, 2 * DIGITS), dtype=np.uint64)
     divisors = np.zeros((2, DIGITS + 1, 2 * DIGITS))
     for length in range(DIGITS + 1):
         for behind in range(DIGITS + 1):
-            pointed = behind < length  # or else the point is that of a number before
+            pointed = behind < length  # otherwise the point belongs to an earlier number
             count = length - pointed
             taken, wanted = (2**DIGITS - 2 ** (DIGITS - last) for last in (behind, count))
             lanes[length, behind] = taken | wanted << DIGITS
-            if 0 < count <= _SHORT:
+            if 0 < count <= _MAX_SHORT_DIGITS:
                 power = 10.0 ** (behind * pointed)
                 divisors[:, length, behind] = power, -power
     return lanes.ravel(), divisors.ravel().view(np.uint64)
@@ -58,15 +48,14 @@ _MISSING = uint64(np.array(np.nan).view(np.uint64))
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def parse_run(at, text, ends, count, stage, apart, place, step):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Parse ``count`` numbers, of which the first begins at an address of a text; returns whether all are numbers.
+    """Parse ``count`` numbers, the first of which starts at an address; returns whether all are numbers.
 
-    An empty one is missing, and becomes NaN. ``text`` is where the text begins and ends, ``ends`` where it is written
-    where the numbers end; the lines of the ``stage`` lie ``apart``; and the numbers go to ``place``, each a ``step``
-    behind the one before.
+    An empty number becomes NaN. ``text`` is the start and end of the text, ``ends`` the address of the field ends, and
+    ``apart`` the distance of the rows of the ``stage``. Results are stored at ``place``, ``step`` bytes apart.
     """
     uppers, lowers, divisors, values = stage, stage + apart, stage + uint64(2) * apart, stage + uint64(3) * apart
     start, odd = at, False
-    near = word(ends) - text[0] < uint64(BEFORE)  # too near to the beginning to look at what lies before
+    near = word(ends) - text[0] < uint64(BEFORE)  # too near to the start of the text to load bytes before it
     for index in range(count):
         stop = word(ends + WORD_BYTES * index)
         length = stop - start
@@ -81,7 +70,7 @@ def parse_run(at, text, ends, count, stage, apart, place, step):  # type: ignore
         odd |= divisor == uint64(0)
         put(divisors + WORD_BYTES * index, divisor)
         start = stop + uint64(1)
-    for index in range(uint64(0), count, uint64(TOGETHER)):
+    for index in range(uint64(0), count, uint64(BATCH_NUMBERS)):
         here = WORD_BYTES * index
         quotients(uppers + here, lowers + here, divisors + here, values + here)
     for index in range(count):
@@ -91,7 +80,7 @@ def parse_run(at, text, ends, count, stage, apart, place, step):  # type: ignore
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def _parse_odd(at, text, ends, count, divisors, place, step):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Parse those numbers of a run that are not short; returns whether all are numbers."""
+    """Parse the numbers of a run that are not short; returns whether all are numbers."""
     for index in range(count):
         stop = word(ends + WORD_BYTES * index)
         if word(divisors + WORD_BYTES * index) == uint64(0):

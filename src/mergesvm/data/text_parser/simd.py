@@ -1,8 +1,6 @@
-"""Many bytes of text at a time, compiled. Importing this module loads numba: only readers of large text do so.
+"""Vector operations on bytes of text, compiled. Importing this module loads numba.
 
-Text is looked at as vectors of bytes, by plain vector operations of LLVM, which every processor has in some form. It is
-named by addresses, not as an array: of arrays numba counts the references, at times for each number anew. Whoever has
-an address has to hold the array as long. The lowest byte of a word is taken to be the first.
+They are generic vector instructions of LLVM, which it translates for every processor. Byte order is little-endian.
 """
 
 from __future__ import annotations
@@ -11,109 +9,33 @@ from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
-from numba import types, uint64
+from numba import types
 from numba.extending import intrinsic
 
 from mergesvm.data.text_parser.lines import NEWLINE
 
 WINDOW = 32
-"""So many bytes are looked at from where a number begins."""
+"""Number of bytes inspected from the start of a number."""
 
 DIGITS = 16
-"""So many digits are added up at a time."""
+"""Number of digits converted at a time."""
 
 BEFORE = DIGITS + 1
-"""So many bytes before the end of digits are loaded to add them up."""
+"""Number of bytes loaded before the end of a number to convert its digits: one more, for a decimal point."""
 
-STRETCH = 64
-"""So many bytes are looked at for the ends of fields."""
+SEARCH_BYTES = 64
+"""Number of bytes searched for separators at a time."""
 
-TOGETHER = 4
-"""So many numbers are made of their digits at a time."""
-
-WORD_BYTES = uint64(8)
+BATCH_NUMBERS = 4
+"""Number of numbers computed from their digits at a time."""
 
 _BYTE, _WORD = ir.IntType(8), ir.IntType(64)
 _ZERO, _POINT = ord("0"), ord(".")
 
 
 @intrinsic
-def byte(context, address):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
-    """The byte at an address."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa: ARG001
-        return builder.load(builder.inttoptr(arguments[0], _BYTE.as_pointer()))
-
-    return types.uint8(types.uint64), generate
-
-
-@intrinsic
-def word(context, address):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
-    """The word of 64 bits at an address."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa: ARG001
-        return builder.load(builder.inttoptr(arguments[0], _WORD.as_pointer()))
-
-    return types.uint64(types.uint64), generate
-
-
-@intrinsic
-def put(context, address, value):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
-    """Write a word, or a number of float64, to an address."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa: ARG001
-        address, value = arguments
-        builder.store(value, builder.inttoptr(address, value.type.as_pointer()))
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, value), generate
-
-
-@intrinsic
-def zeros_behind(context, word):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
-    """How many zero bits a word ends with: 64 if it has no others."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa: ARG001
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint64(types.uint64), generate
-
-
-@intrinsic
-def zeros_ahead(context, word):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
-    """How many zero bits a word begins with: 64 if it has no others."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa: ARG001
-        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint64(types.uint64), generate
-
-
-@intrinsic
-def ones(context, word):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
-    """How many bits of a word are one."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa: ARG001
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), generate
-
-
-@intrinsic
-def high_product(context, a, b):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
-    """The upper of the two words of a product of two words."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa: ARG001
-        long = ir.IntType(128)
-        product = builder.mul(*(builder.zext(argument, long) for argument in arguments))
-        return builder.trunc(builder.lshr(product, ir.Constant(long, 64)), ir.IntType(64))
-
-    return types.uint64(types.uint64, types.uint64), generate
-
-
-@intrinsic
 def digits_and_points(context, address):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
-    """Which of the bytes of a window are digits, and which are points: two words, the lowest bit for the first byte."""
+    """Return bit masks of the digits and of the decimal points in a window; the lowest bit is the first byte."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         window = _load(builder, arguments[0], WINDOW)
@@ -127,21 +49,23 @@ def digits_and_points(context, address):  # type: ignore[no-untyped-def] # pragm
 
 @intrinsic
 def digits_before(context, end, behind, count):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
-    """The number that the last ``count`` digits before an address are, of which ``behind`` stand behind a point.
+    """Return the integer formed by the last ``count`` digits before an address, ``behind`` of them after a point.
 
-    ``behind`` is at least ``DIGITS`` where there is no point, or none to be passed over. Bytes from ``BEFORE`` bytes
-    before the address on are loaded, and those that are not wanted count as zero.
+    ``behind`` is at least ``DIGITS`` if there is no point to skip. The ``BEFORE`` bytes before the address are loaded,
+    and bytes that are not among the digits count as zero.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa: ARG001
         end, behind, count = arguments
         near = _load(builder, builder.sub(end, ir.Constant(_WORD, DIGITS)), DIGITS)
-        far = _load(builder, builder.sub(end, ir.Constant(_WORD, BEFORE)), DIGITS)  # passes over one byte, the point
+        far = _load(
+            builder, builder.sub(end, ir.Constant(_WORD, BEFORE)), DIGITS
+        )  # one byte earlier, to skip the point
         back = _vector(range(DIGITS, 0, -1), _BYTE)
         digits = builder.select(builder.icmp_unsigned("<=", back, _spread(builder, behind)), near, far)
         wanted = builder.icmp_unsigned("<=", back, _spread(builder, count))
         value = builder.select(wanted, builder.sub(digits, _same(_ZERO, DIGITS)), _same(0, DIGITS))
-        value = _digits_added(builder, value, DIGITS)
+        value = _combined_digits(builder, value, DIGITS)
         upper, lower = (builder.extract_element(value, ir.Constant(ir.IntType(32), lane)) for lane in (0, 1))
         return builder.add(builder.mul(upper, ir.Constant(_WORD, 10**8)), lower)
 
@@ -150,14 +74,14 @@ def digits_before(context, end, behind, count):  # type: ignore[no-untyped-def] 
 
 @intrinsic
 def separators(context, address, delimiter):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
-    """Which bytes of a stretch are the delimiter or end a line, and which end a line: the lowest bit is the first."""
+    """Return bit masks of all separators and of the line breaks alone; the lowest bit is the first byte."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         address, delimiter = arguments
-        stretch = _load(builder, address, STRETCH)
+        chunk = _load(builder, address, SEARCH_BYTES)
         ends, breaks = (
-            builder.bitcast(builder.icmp_unsigned("==", stretch, other), _WORD)
-            for other in (_spread(builder, delimiter, STRETCH), _same(NEWLINE, STRETCH))
+            builder.bitcast(builder.icmp_unsigned("==", chunk, other), _WORD)
+            for other in (_spread(builder, delimiter, SEARCH_BYTES), _same(NEWLINE, SEARCH_BYTES))
         )
         return context.make_tuple(builder, signature.return_type, [builder.or_(ends, breaks), breaks])
 
@@ -166,7 +90,7 @@ def separators(context, address, delimiter):  # type: ignore[no-untyped-def] # p
 
 @intrinsic
 def behind_point(context, end):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
-    """How many bytes there are between the last point before an address and that address; at most ``DIGITS``."""
+    """Count the bytes between the last decimal point before an address and the address; at most ``DIGITS``."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa: ARG001
         near = _load(builder, builder.sub(arguments[0], ir.Constant(_WORD, DIGITS)), DIGITS)
@@ -180,10 +104,10 @@ def behind_point(context, end):  # type: ignore[no-untyped-def] # pragma: no cov
 
 @intrinsic
 def lay_digits(context, end, lanes, place, apart):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
-    """Write the values of digits before an address to a place, and the last eight of them ``apart`` bytes behind it.
+    """Store the values of the digits before an address at ``place``, the last eight ``apart`` bytes further on.
 
-    ``lanes`` are bits for the last ``DIGITS`` bytes: which of them are behind the point, which is passed over, and,
-    above these, which of what is left then are digits, the others becoming zero. Returns whether all of them were.
+    ``lanes`` are two bit masks of the last ``DIGITS`` bytes: which are after the point, which is skipped, and which of
+    the remaining ones are digits; the others become zero. Returns whether all of them were digits.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa: ARG001
@@ -206,18 +130,18 @@ def lay_digits(context, end, lanes, place, apart):  # type: ignore[no-untyped-de
 
 @intrinsic
 def quotients(context, uppers, lowers, divisors, out):  # type: ignore[no-untyped-def] # pragma: no cover # noqa: ARG001
-    """Write the numbers that ``TOGETHER`` pairs of eight digits are, each divided by its divisor."""
+    """Store the numbers of ``BATCH_NUMBERS`` pairs of eight digits, each divided by its divisor."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa: ARG001
         uppers, lowers, divisors, out = arguments
-        kind = ir.VectorType(ir.DoubleType(), TOGETHER)
+        kind = ir.VectorType(ir.DoubleType(), BATCH_NUMBERS)
         parts = []
         for halves in (uppers, lowers):
-            value = _digits_added(builder, _load(builder, halves, 8 * TOGETHER), 8 * TOGETHER)
-            # Eight digits are less than 32 bits.
-            parts.append(builder.sitofp(builder.trunc(value, ir.VectorType(ir.IntType(32), TOGETHER)), kind))
-        scale = ir.Constant(kind, [ir.Constant(ir.DoubleType(), 1e8)] * TOGETHER)
-        digits = builder.fadd(builder.fmul(parts[0], scale), parts[1])  # exact: these are at most 15 digits
+            value = _combined_digits(builder, _load(builder, halves, 8 * BATCH_NUMBERS), 8 * BATCH_NUMBERS)
+            # Eight digits fit into 32 bits.
+            parts.append(builder.sitofp(builder.trunc(value, ir.VectorType(ir.IntType(32), BATCH_NUMBERS)), kind))
+        scale = ir.Constant(kind, [ir.Constant(ir.DoubleType(), 1e8)] * BATCH_NUMBERS)
+        digits = builder.fadd(builder.fmul(parts[0], scale), parts[1])  # exact, for at most 15 digits
         divisor = builder.load(builder.inttoptr(divisors, kind.as_pointer()))
         store = builder.store(builder.fdiv(digits, divisor), builder.inttoptr(out, kind.as_pointer()))
         divisor.align = store.align = 8
@@ -227,16 +151,16 @@ def quotients(context, uppers, lowers, divisors, out):  # type: ignore[no-untype
 
 
 def _lanes(builder: Any, bits: Any) -> Any:  # pragma: no cover
-    """The lowest bits of a word as a mask for ``DIGITS`` lanes."""
+    """Return the lowest bits of a word as a mask of ``DIGITS`` lanes."""
     return builder.bitcast(builder.trunc(bits, ir.IntType(DIGITS)), ir.VectorType(ir.IntType(1), DIGITS))
 
 
-def _digits_added(builder: Any, value: Any, count: int) -> Any:  # pragma: no cover
-    """Digits as bytes, in groups of eight, as the number that each group is."""
-    for bits in (16, 32):  # neighbours are added up: 1 digit and 1, then 2 and 2
+def _combined_digits(builder: Any, value: Any, count: int) -> Any:  # pragma: no cover
+    """Return the integer of each group of eight digits."""
+    for bits in (16, 32):  # combine neighbours: 1 digit and 1, then 2 and 2
         half, kind, lanes = bits // 2, ir.IntType(bits), 8 * count // bits
         pairs = builder.bitcast(value, ir.VectorType(kind, lanes))
-        # The first of the two is in the lower half, and comes to be added, times its weight, to the upper one.
+        # The first of the two is in the lower half; times its weight, it is added to the upper half.
         product = builder.mul(pairs, _vector([(10 ** (half // 8) << half) + 1] * lanes, kind))
         value = builder.lshr(product, _vector([half] * lanes, kind))
     lanes = count // 8
@@ -246,7 +170,7 @@ def _digits_added(builder: Any, value: Any, count: int) -> Any:  # pragma: no co
 
 
 def _load(builder: Any, address: Any, count: int) -> Any:  # pragma: no cover
-    """So many bytes from an address on, which need not be a multiple of anything."""
+    """Load ``count`` bytes from an unaligned address."""
     vector = builder.load(builder.inttoptr(address, ir.VectorType(_BYTE, count).as_pointer()))
     vector.align = 1
     return vector
@@ -261,7 +185,7 @@ def _same(value: int, count: int) -> Any:  # pragma: no cover
 
 
 def _spread(builder: Any, word: Any, count: int = DIGITS) -> Any:  # pragma: no cover
-    """A vector of bytes that are all the lowest of a word."""
+    """Return a vector that repeats the lowest byte of a word."""
     index, empty = ir.IntType(32), ir.Constant(ir.VectorType(_BYTE, count), ir.Undefined)
     one = builder.insert_element(empty, builder.trunc(word, _BYTE), ir.Constant(index, 0))
     return builder.shuffle_vector(one, empty, _vector([0] * count, index))
