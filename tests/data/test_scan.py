@@ -26,6 +26,7 @@ from mergesvm.data.partitioning import assign_sizes
 from mergesvm.data.prefetch import map_ahead
 from mergesvm.data.scan import Scan
 from mergesvm.data.text_parser.lines import whole_lines
+from mergesvm.data.text_parser.reader import _Fields
 
 
 def write(path, text):

@@ -131,7 +131,7 @@ def test_invalid_cells_are_refused(change, message, tmp_path):
         ({"anchors": np.zeros((3, 5))}, r"shape \(3, 5\) instead of <f8 and \(4, 5\)"),
         ({"anchors": np.full((4, 5), np.nan)}, "a number in 'anchors' that is not finite"),
         ({"anchors": None}, "no array 'anchors'"),
-        ({"anchor": np.zeros(5)}, "an array 'anchor'"),
+        ({"anchor": np.zeros(5)}, "an unexpected array 'anchor'"),
         ({"rows": np.zeros(9, dtype=np.int64)}, "a count that is not positive"),
         ({"sums": np.full((9, 5), 1e9)}, "sums that are not those of any set of rows"),
     ],

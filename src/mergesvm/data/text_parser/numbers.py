@@ -1,8 +1,8 @@
 """Parse decimal numbers, compiled. Importing this module loads numba.
 
-Numbers of up to 19 digits are rounded correctly by the method of Eisel and Lemire: the digits, as a 64-bit integer, times
-the first 128 bits of a power of five. The rare cases in which that leaves the last bit open, numbers of more digits, and
-words that are not numbers are left to Python.
+Numbers of up to 19 digits are rounded correctly by the method of Eisel and Lemire: the digits, as a 64-bit integer,
+times the first 128 bits of a power of five. The rare cases in which that leaves the last bit open, numbers of more
+digits, and words that are not numbers are left to Python.
 """
 
 from __future__ import annotations

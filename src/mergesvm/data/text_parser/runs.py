@@ -1,7 +1,7 @@
 """Parse adjacent numbers of a line, compiled. Importing this module loads numba.
 
-Where each ends is known beforehand, so that none has to wait for the one before. The digits of short numbers are laid
-side by side, and made numbers several at a time; all others are left to ``numbers.number``.
+The end of each number is known, so that they can be parsed independently. The digits of short numbers are collected and
+converted several at a time; :func:`~mergesvm.data.text_parser.numbers.number` parses all others.
 """
 
 from __future__ import annotations
