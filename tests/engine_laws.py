@@ -1,6 +1,7 @@
-"""What must be true of every engine, as functions of an engine: they also run under mpiexec, where there is no pytest.
+"""The contract of engines, as functions of an engine: they also run under mpiexec, without pytest.
 
-Functions that travel are defined within others, so that they are pickled by value and workers need not find this file.
+Functions that are sent to workers are defined within others: they are pickled by value, so workers need not import this
+file.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def addition():
     return Vectors()
 
 
-def law_results_are_those_of_a_loop_in_the_same_order(engine):
+def law_map_returns_the_results_in_order(engine):
     def work(task, factor, offset):
         time.sleep(0.001 * (task % 3))
         return task * task * factor + offset
@@ -89,7 +90,7 @@ def law_results_are_those_of_a_loop_in_the_same_order(engine):
         assert found == [2 * task * task + 1 for task in range(count)], (count, found)
 
 
-def law_results_are_joined_whatever_the_number_of_tasks(engine):
+def law_merge_joins_any_number_of_results(engine):
     def work(task, offset):
         return (task + offset,)
 
@@ -99,7 +100,7 @@ def law_results_are_joined_whatever_the_number_of_tasks(engine):
     assert engine.merge(work, [], union(), given=(5,)) is None
 
 
-def law_sums_of_numbers_are_those_of_a_loop(engine):
+def law_merge_adds_numbers(engine):
     def alike(task):
         return np.arange(7.0) + task
 
@@ -117,7 +118,7 @@ def law_sums_of_numbers_are_those_of_a_loop(engine):
     assert engine.merge(unlike, [], addition()) is None
 
 
-def law_an_error_surfaces_with_its_own_message_and_the_name_of_its_task(engine):
+def law_errors_keep_their_type_and_name_the_task(engine):
     def work(task):
         if task == 3:
             raise KeyError("a key that is missing")
@@ -152,7 +153,7 @@ def law_progress_ends_with_all_tasks(engine):
         assert told[-1][0] == told[-1][1] > 0
 
 
-def law_units_keep_their_state(engine):
+def law_actors_keep_their_state(engine):
     class Counter:
         def __init__(self, start, step):
             self.number, self.step = start, step
@@ -167,12 +168,12 @@ def law_units_keep_their_state(engine):
     if not has_actors(engine):
         assert "keeps no state" in raised(ms.errors.EngineError, lambda: engine.actors(Counter, [0], given=(1,)))
         return
-    with engine.actors(Counter, [0, 10, 20], given=(2,)) as units:
-        assert len(units) == 3
-        assert units.call("advance", 1) == [2, 12, 22]
-        assert units.call("advance", 2) == [6, 16, 26]
-        assert "unit 6 fails" in raised(ValueError, lambda: units.call("fail"))
-        assert units.call("advance", 0) == [6, 16, 26]
+    with engine.actors(Counter, [0, 10, 20], given=(2,)) as actors:
+        assert len(actors) == 3
+        assert actors.call("advance", 1) == [2, 12, 22]
+        assert actors.call("advance", 2) == [6, 16, 26]
+        assert "unit 6 fails" in raised(ValueError, lambda: actors.call("fail"))
+        assert actors.call("advance", 0) == [6, 16, 26]
 
 
 def register():
@@ -200,46 +201,46 @@ def register():
     return Register
 
 
-def law_each_unit_gets_its_own_and_no_other(engine):
+def law_each_actor_gets_its_own_argument(engine):
     if not has_actors(engine):
         return
-    with engine.actors(register(), "abcde") as units:
+    with engine.actors(register(), "abcde") as actors:
         # Where every worker runs the caller's program, it can give its own only, and what it has for others is unused.
         mine = [index * engine.workers // 5 == engine.ranks.rank or not engine.ranks.spmd for index in range(5)]
         each = [10 * index if own else "not mine" for index, own in enumerate(mine)]
-        assert units.call("note", "to all", each=each) == ["a1", "b1", "c1", "d1", "e1"]
-        assert units.call("note", each=[None] * 5) == ["a2", "b2", "c2", "d2", "e2"]
-        assert units.call("told") == [[(10 * index, "to all"), (None,)] for index in range(5)]
-        assert raised(IndexError, lambda: units.call("note", each=[1, 2, 3])) is not None
-        assert len(units.call("told")) == 5
+        assert actors.call("note", "to all", each=each) == ["a1", "b1", "c1", "d1", "e1"]
+        assert actors.call("note", each=[None] * 5) == ["a2", "b2", "c2", "d2", "e2"]
+        assert actors.call("told") == [[(10 * index, "to all"), (None,)] for index in range(5)]
+        assert raised(IndexError, lambda: actors.call("note", each=[1, 2, 3])) is not None
+        assert len(actors.call("told")) == 5
 
 
-def law_units_are_consulted_and_all_workers_get_the_decision(engine):
+def law_all_ranks_get_the_decision_on_the_results_of_actors(engine):
     if not has_actors(engine):
         return
-    with engine.actors(register(), "abcde") as units:
+    with engine.actors(register(), "abcde") as actors:
         seen = []
 
         def decide(results):
             seen.append(results)
             return {"rank": engine.ranks.rank, "joined": "-".join(results)}
 
-        found = units.consult(decide, "note", "first", 2)
+        found = actors.consult(decide, "note", "first", 2)
         assert found == {"rank": engine.ranks.on_root(lambda: engine.ranks.rank), "joined": "a1-b1-c1-d1-e1"}
         assert seen == ([["a1", "b1", "c1", "d1", "e1"]] if engine.ranks.is_root else [])
-        assert units.call("told") == [[("first", 2)]] * 5
-    with engine.actors(register(), "a") as units:  # fewer than workers
-        assert units.consult(lambda results: len(results), "note") == 1
-    with engine.actors(register(), "") as units:
-        assert units.consult(lambda results: results, "note") == []
-        assert units.call("note", each=[]) == []
+        assert actors.call("told") == [[("first", 2)]] * 5
+    with engine.actors(register(), "a") as actors:  # fewer than workers
+        assert actors.consult(lambda results: len(results), "note") == 1
+    with engine.actors(register(), "") as actors:
+        assert actors.consult(lambda results: results, "note") == []
+        assert actors.call("note", each=[]) == []
 
 
-def law_an_error_of_a_unit_or_of_a_decision_surfaces_everywhere_and_units_go_on(engine):
+def law_errors_of_actors_and_decisions_are_raised_on_all_ranks(engine):
     if not has_actors(engine):
         return
-    with engine.actors(register(), "abcde") as units:
-        for call in (lambda *told: units.call(*told), lambda *told: units.consult(list, *told)):
+    with engine.actors(register(), "abcde") as actors:
+        for call in (lambda *told: actors.call(*told), lambda *told: actors.consult(list, *told)):
             for kind in (ValueError, ms.errors.DataError):
                 # Of two that refuse, the first is spoken of.
                 assert "b refuses" in raised(kind, lambda call=call, kind=kind: call("refuse", "be", kind))
@@ -249,16 +250,16 @@ def law_an_error_of_a_unit_or_of_a_decision_surfaces_everywhere_and_units_go_on(
             def decide(results, kind=kind):
                 raise kind(f"no decision on {len(results)}")
 
-            assert "no decision on 5" in raised(kind, lambda decide=decide: units.consult(decide, "note"))
-            assert units.consult(len, "told") == 5
+            assert "no decision on 5" in raised(kind, lambda decide=decide: actors.consult(decide, "note"))
+            assert actors.consult(len, "told") == 5
     assert engine.map(lambda task: -task, [1, 2]) == [-1, -2]
 
 
-def law_what_units_send_is_counted(engine):
+def law_traffic_of_actors_is_counted(engine):
     if not has_actors(engine):
         return
-    with engine.actors(register(), "abcd") as units:
-        for call in (lambda: units.call("large", 1000), lambda: units.consult(len, "large", 1000)):
+    with engine.actors(register(), "abcd") as actors:
+        for call in (lambda: actors.call("large", 1000), lambda: actors.consult(len, "large", 1000)):
             before = engine.traffic
             call()
             sent = engine.traffic.total - before.total
@@ -272,23 +273,23 @@ def law_what_units_send_is_counted(engine):
             assert engine.traffic.messages > before.messages
 
 
-def law_units_that_are_closed_are_gone(engine):
+def law_closed_actors_are_released(engine):
     if not has_actors(engine):
         return
-    units = engine.actors(register(), "abc")
-    assert len(units) == 3
+    actors = engine.actors(register(), "abc")
+    assert len(actors) == 3
     if engine.ranks.rank == 0:
-        units.close()  # each worker by itself, and not together
+        actors.close()  # each worker by itself, and not together
     engine.ranks.on_root(lambda: None)
-    units.close()
-    assert len(units) == 0
+    actors.close()
+    assert len(actors) == 0
 
 
 def has_actors(engine):
     return next(spec.actors for spec in engine_specs().values() if spec.class_name == type(engine).__name__)
 
 
-def law_what_is_said_once_is_said_to_all(engine):
+def law_results_and_errors_of_the_root_reach_all_ranks(engine):
     assert engine.ranks.on_root(lambda: 7) == 7
     assert engine.ranks.on_all(lambda: 8) == 8
 
@@ -314,7 +315,7 @@ def law_an_engine_can_be_a_parameter_of_an_estimator(engine):
     assert repr(engine).startswith(type(engine).__name__)
 
 
-def law_traffic_is_counted_where_anything_travels(engine):
+def law_traffic_of_merge_is_counted(engine):
     before = engine.traffic
     assert isinstance(before, Traffic)
     engine.merge(lambda task: np.full(1000, float(task)), list(range(8)), addition())
@@ -366,7 +367,7 @@ def law_tables_in_memory_give_the_knowledge_of_all(engine):
     assert "no column 'y'" in raised(ms.errors.DataError, lambda: ms.learn(wrong, label="y", engine=engine))
 
 
-def law_folds_are_the_same_wherever_their_rows_are(engine):
+def law_folds_do_not_depend_on_the_engine(engine):
     """Files, and rows in memory; by rows, by groups, or as given; in folds of which some workers see only some."""
     X, y = samples.rows()
     order = np.argsort(y, kind="stable")
@@ -392,7 +393,7 @@ def law_folds_are_the_same_wherever_their_rows_are(engine):
     assert_same_folds(found, ms.learn(X, y, folds=numbers))
 
 
-def law_folds_that_are_wrong_anywhere_are_said_everywhere(engine):
+def law_invalid_folds_on_one_rank_are_an_error_on_all(engine):
     X, y = samples.rows(60)
     last = not engine.ranks.spmd or engine.ranks.rank == engine.workers - 1
     for wrong in ([0, -2] * 30, [0.5] * 60, [0, 5000] * 30):
@@ -414,7 +415,7 @@ def own_rows(engine):
     return slice(engine.ranks.rank, None, holders) if engine.ranks.rank < holders else slice(0, 0)
 
 
-def law_rows_that_are_wrong_anywhere_are_said_everywhere(engine):
+def law_invalid_rows_on_one_rank_are_an_error_on_all(engine):
     X, y = samples.rows()
     wrong = y[:-1] if not engine.ranks.spmd or engine.ranks.rank == engine.workers - 1 else y
     for learn in (
@@ -427,7 +428,7 @@ def law_rows_that_are_wrong_anywhere_are_said_everywhere(engine):
     assert "NaN" in raised(ms.errors.DataError, lambda: ms.learn(broken, y, engine=engine))
 
 
-def law_pegasos_is_the_same_wherever_its_pairs_are_walked(engine):
+def law_pegasos_does_not_depend_on_the_engine(engine):
     X, y = samples.rows()
     here = ms.PegasosSVC(n_iter=500, random_state=3).fit(X, y)
     there = ms.PegasosSVC(n_iter=500, random_state=3, engine=engine).fit(X, y)
@@ -440,7 +441,7 @@ def law_pegasos_is_the_same_wherever_its_pairs_are_walked(engine):
     np.testing.assert_array_equal(mapped.coef_, first[1])
 
 
-def law_a_kernel_machine_is_that_of_all_rows_wherever_its_units_are(engine):
+def law_a_kernel_svm_does_not_depend_on_the_engine(engine):
     X, y = samples.rows(120)
     mine = own_rows(engine)
     there = ms.ParallelKernelSVC(engine=engine)
@@ -459,7 +460,7 @@ def law_a_kernel_machine_is_that_of_all_rows_wherever_its_units_are(engine):
     np.testing.assert_allclose(there.objective_, here.objective_, rtol=1e-6)
 
 
-def law_ranks_with_different_rows_are_no_pegasos(engine):
+def law_pegasos_refuses_different_rows_on_different_ranks(engine):
     X, y = samples.rows()
     if engine.ranks.spmd and engine.workers > 1:
         other = X + engine.ranks.rank  # as many rows of each class
@@ -467,7 +468,7 @@ def law_ranks_with_different_rows_are_no_pegasos(engine):
         assert "same rows" in said
 
 
-def law_nothing_to_learn_is_said_everywhere(engine):
+def law_no_rows_are_an_error_on_all_ranks(engine):
     folder = engine.ranks.on_root(tempfile.mkdtemp)
     engine.ranks.on_root(lambda: [Path(folder, f"{day}.csv").write_text("x,y\n") for day in "ab"])
     said = raised(ms.errors.DataError, lambda: ms.learn(ms.scan(f"{folder}/*.csv", label="y"), engine=engine))
@@ -479,7 +480,7 @@ def law_nothing_to_learn_is_said_everywhere(engine):
         assert "no rows" in said
 
 
-def law_text_that_cannot_be_cut_is_learned_whole(engine):
+def law_text_files_that_cannot_be_divided_are_read_whole(engine):
     """A quotation mark far behind the beginning of a file is met by a worker, and not when the file is cut."""
     folder = engine.ranks.on_root(tempfile.mkdtemp)
     path = Path(folder, "large.csv")
