@@ -91,7 +91,7 @@ def test_interrupt_between_calls_of_compiled_code(data, monkeypatch):
     from mergesvm.methods.pegasos import sgd as pegasos
 
     calls, lock = [], threading.Lock()
-    walk = pegasos_jit.walk
+    walk = pegasos_jit.make_steps
 
     def interrupted(*arguments):
         with lock:
@@ -100,8 +100,8 @@ def test_interrupt_between_calls_of_compiled_code(data, monkeypatch):
                 raise KeyboardInterrupt
         walk(*arguments)
 
-    monkeypatch.setattr(pegasos, "CALL_PRODUCTS", 1)
-    monkeypatch.setattr(pegasos_jit, "walk", interrupted)
+    monkeypatch.setattr(pegasos, "PRODUCTS_PER_CALL", 1)
+    monkeypatch.setattr(pegasos_jit, "make_steps", interrupted)
     with pytest.raises(KeyboardInterrupt):
         machine.set_params(n_jobs=1).partial_fit(X, y)
     np.testing.assert_array_equal(machine.decision_function(X), before)
@@ -118,7 +118,7 @@ def test_rows_too_large_for_float32_are_an_error():
     generator = np.random.default_rng(0)
     X, y = generator.normal(size=(300, 5)), generator.integers(0, 3, 300)
     for size in (1e19, 1e25, 1e37):
-        with pytest.raises(ms.errors.DataError, match="too large for steps"):
+        with pytest.raises(ms.errors.DataError, match="so large that steps overflow"):
             ms.PegasosSVC(n_iter=2000).fit((X * size).astype(np.float32), y)
 
 

@@ -1,4 +1,4 @@
-"""Rows from which steps are drawn at random: in memory, and in the order of their classes."""
+"""Rows in memory, sorted by class, for random access."""
 
 from __future__ import annotations
 
@@ -18,28 +18,27 @@ from mergesvm.errors import DataError
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.identity import Identity
 
-KEPT = ("u1", "i1", "u2", "i2", "f4", "f8")
-"""Types of arrays that are used where they lie; others are converted once."""
+STORED_TYPES = ("u1", "i1", "u2", "i2", "f4", "f8")
+"""Array types that are used without a copy; others are converted once."""
 
 BLOCK_VALUES = 1 << 20
-"""Values are looked through, and rows scored, so many at a time."""
+"""Number of values that are checked or scored at a time."""
 
-
-SAMPLE = 4096
-"""How many rows tell how long rows are."""
+MAX_NORM_SAMPLE = 4096
+"""Number of rows from which the mean norm of rows is estimated."""
 
 
 @dataclass(frozen=True)
 class RowPool:
-    """Rows that can be drawn at random, and so have to lie in memory: used in place where they do already.
+    """Rows in memory, sorted by class; arrays in memory are used without a copy.
 
     Attributes
     ----------
     matrix : array, or CSR array, of shape (rows, features)
     order : array of int, shape (rows,)
-        The rows, sorted by class.
+        Row numbers sorted by class.
     codes : array of int, shape (rows,)
-        The class of each, in that order.
+        The class of each row, in that order.
     bounds : array of int, shape (classes + 1,)
         Where each class begins and ends in that order.
 
@@ -58,10 +57,10 @@ class RowPool:
 
     @classmethod
     def of(cls, batch: Batch, features: FeatureMap, engine: Threads | None = None) -> RowPool:
-        """Put rows into memory as features, check that they are finite, and sort them by class."""
+        """Load rows, apply the feature map, check that values are finite, and sort rows by class."""
         rows, labels = batch.rows, batch.labels
         if rows.n_rows >= 2**32:
-            raise DataError(f"X has {rows.n_rows:,} rows; drawn can be from fewer than 2^32. Fit it in parts.")
+            raise DataError(f"X has {rows.n_rows:,} rows, but fewer than 2^32 are supported. Fit it in parts.")
         mapped = not isinstance(features, Identity)
         if mapped:
             features.check_rows(rows)
@@ -74,37 +73,37 @@ class RowPool:
 
     @property
     def width(self) -> int:
-        """How many features rows have."""
+        """Number of features."""
         width: int = self.matrix.shape[1]
         return width
 
     @property
     def sparse(self) -> bool:
-        """Whether rows are kept as CSR."""
+        """Whether rows are stored as CSR."""
         return not isinstance(self.matrix, np.ndarray)
 
     @property
     def length(self) -> float:
-        """How many values a row has on average."""
+        """Average number of stored values per row."""
         return self.matrix.nnz / self.matrix.shape[0] if self.sparse else float(self.width)
 
     @property
     def real(self) -> np.dtype[Any]:
-        """In which precision to work by default: float32 for float32, and for whole numbers that it holds."""
+        """Default precision: float32 for float32 and for integers that it represents exactly."""
         return np.dtype(np.float32 if self.matrix.dtype.itemsize < 8 else np.float64)
 
     @cached_property
     def size(self) -> float:
-        """The root mean square length of the rows, from a sample at even distances; 1 if all are zero."""
-        step = -(-self.matrix.shape[0] // SAMPLE)
+        """Root mean square norm of the rows, from an evenly spaced sample; 1 if all are zero."""
+        step = -(-self.matrix.shape[0] // MAX_NORM_SAMPLE)
         sample = self.matrix[::step]
         values = np.asarray(sample.data if self.sparse else sample, dtype=np.float64).ravel()
-        with np.errstate(over="ignore"):  # rows too large for steps are found later
+        with np.errstate(over="ignore"):  # overflow of steps is reported later
             return float(np.sqrt(values @ values / sample.shape[0])) or 1.0
 
     @cached_property
     def parts(self) -> tuple[Any, ...]:
-        """Rows as the kernels take them: with the places between which each is not zero, or as values of CSR."""
+        """Rows as compiled functions take them: (matrix, first and last non-zero columns), or the arrays of CSR."""
         if self.sparse:
             return self.matrix.data, self.matrix.indices, self.matrix.indptr
         from mergesvm.methods.row_pool_jit import find_edges
@@ -114,35 +113,35 @@ class RowPool:
         return self.matrix, edges
 
     def counts(self) -> NDArray[np.intp]:
-        """How many rows each class has."""
+        """Number of rows per class."""
         counts: NDArray[np.intp] = np.diff(self.bounds)
         return counts
 
     def blocks(self, index: int) -> list[tuple[int, int]]:
-        """Spans of the rows of one class that are of like size, to be read one after another."""
+        """Spans of equal size over the rows of one class."""
         first, last = int(self.bounds[index]), int(self.bounds[index + 1])
         step = max(64, BLOCK_VALUES // self.width)
         return [(first + begin, first + end) for begin, end in spans(last - first, step)]
 
-    def scores(self, start: int, stop: int, planes: NDArray[Any]) -> NDArray[np.float64]:
-        """Scores of some rows, in the order of the classes, on planes (problems, features + 1), intercepts last."""
+    def scores(self, start: int, stop: int, coefs: NDArray[Any]) -> NDArray[np.float64]:
+        """Scores of the rows from start to stop, sorted by class, for coefficients (problems, features + 1)."""
         taken = self.matrix[self.order[start:stop]]
         if not self.sparse:
-            taken = taken.astype(planes.dtype, copy=False)
-        scores = np.asarray(taken @ planes[:, :-1].T, dtype=np.float64)
-        scores += planes[:, -1]
+            taken = taken.astype(coefs.dtype, copy=False)
+        scores = np.asarray(taken @ coefs[:, :-1].T, dtype=np.float64)
+        scores += coefs[:, -1]
         return scores
 
 
 def _matrix(rows: Rows) -> Any:
     if isinstance(rows, (SparseRows, DensifiedRows)):
-        # However much is stored, a row of CSR is as fast to reach as a dense one.
+        # Random access to rows of CSR is as fast as to dense rows, whatever the density.
         matrix = (rows.rows if isinstance(rows, DensifiedRows) else rows).block(0, rows.n_rows)
-        return matrix if matrix.dtype in map(np.dtype, KEPT) else matrix.astype(np.float64)
+        return matrix if matrix.dtype in map(np.dtype, STORED_TYPES) else matrix.astype(np.float64)
     if isinstance(rows, DenseRows):
-        # Truths are bytes already.
+        # Booleans are bytes.
         array = rows.array.view(np.uint8) if rows.array.dtype == bool else rows.array
-        if array.dtype in map(np.dtype, KEPT):
+        if array.dtype in map(np.dtype, STORED_TYPES):
             return np.ascontiguousarray(array)
     matrix = np.empty((rows.n_rows, rows.width))
     for start, stop in rows.blocks():

@@ -87,7 +87,7 @@ def test_steps_are_those_of_the_formulas(schedule, problem, kind):
     expected = by_the_book(X, problem.weights[y], rows, schedule, walk.bias)
     # Where every step is projected to a ten-thousandth, float32 leaves two digits of the mean.
     tolerance = 1e-9 if kind in ("float64", "csr") else 2e-2 if schedule.lambda_ == 1e-8 else 2e-4
-    np.testing.assert_allclose(found.plane, expected, atol=tolerance * np.abs(expected).max())
+    np.testing.assert_allclose(found.coefficients, expected, atol=tolerance * np.abs(expected).max())
     assert (found.steps, found.drawn) == (schedule.n_iter, len(rows))
     assert not walk.v.any()  # the walk it began with stays what it was
 
@@ -110,7 +110,7 @@ def test_going_on_is_as_if_it_had_never_stopped(schedule):
     double = Schedule(**vars(schedule) | {"n_iter": 2 * schedule.n_iter, "average": schedule.average / 2})
     (once,) = take_steps(pool, [REST], [begin], double, Threads(1))
     np.testing.assert_array_equal(second.v, once.v)
-    np.testing.assert_allclose(second.plane, once.plane, rtol=1e-9)
+    np.testing.assert_allclose(second.coefficients, once.coefficients, rtol=1e-9)
     assert (second.steps, second.drawn, second.factor) == (once.steps, once.drawn, once.factor)
 
 
@@ -119,16 +119,16 @@ def test_calls_of_the_kernel_leave_no_trace(monkeypatch):
     pool, schedule = pool_of(X, y), Schedule(0.01, 1000, batch_size=2, project=True)
     begin = Walk.begin(pool, schedule, pool.real, 5)
     (whole,) = take_steps(pool, [PAIR], [begin], schedule, Threads(1))
-    monkeypatch.setattr(pegasos, "CALL_PRODUCTS", 1000)
+    monkeypatch.setattr(pegasos, "PRODUCTS_PER_CALL", 1000)
     (pieces,) = take_steps(pool, [PAIR], [begin], schedule, Threads(1))
-    np.testing.assert_array_equal(whole.plane, pieces.plane)
+    np.testing.assert_array_equal(whole.coefficients, pieces.coefficients)
 
 
 def test_another_lambda_goes_on_from_the_same_plane():
     X, y = blobs(seed=5, n=60, d=4)
     pool, schedule = pool_of(X, y), Schedule(0.01, 50, average=0.0)
     (walk,) = take_steps(pool, [PAIR], [Walk.begin(pool, schedule, pool.real, 5)], schedule, Threads(1))
-    np.testing.assert_allclose(walk.under(0.3).plane, walk.plane, rtol=1e-12)
+    np.testing.assert_allclose(walk.under(0.3).coefficients, walk.coefficients, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 1000, 2**32 - 1])
@@ -201,7 +201,7 @@ def test_zeros_at_the_edges_of_rows_are_left_where_they_are():
 
 
 def test_what_is_too_large_is_said():
-    with pytest.raises(ms.errors.DataError, match=r"too large.*Rescale"):
+    with pytest.raises(ms.errors.DataError, match=r"so large.*Rescale"):
         ms.PegasosSVC(lambda_=1e-10).fit(np.array([[1e300], [-1e300]]), [0, 1])
 
 

@@ -1,12 +1,12 @@
-"""The compiled kernels of Pegasos. Importing this module loads numba: only :mod:`mergesvm.methods.pegasos.sgd` does so.
+"""Compiled steps of Pegasos. Importing this module loads numba: only :mod:`mergesvm.methods.pegasos.sgd` does so.
 
-They release the GIL. Array indices are unsigned because numba then need not test them for counting from the end. Rows
-are a tuple: of an array and the edges of its rows, or of the values, columns and starts of CSR; all that differs
-between the two is in ``fetch_row``, ``dot`` and ``add``. Random rows cost what memory takes to bring them, so that the
-zeros with which rows begin and end are left there: of images, that is a good part.
+All functions release the GIL. Array indices are unsigned: numba then omits the test for negative indices. Rows are a
+tuple, either (matrix, edges) or, for CSR, (values, columns, starts); only ``fetch_row``, ``dot`` and ``add`` depend on
+which. Access to random rows is limited by memory, so leading and trailing zeros of dense rows are not read: in images
+these are a large part.
 
-A walk is kept as w = c v / (lambda t). The factor (1 - 1/t) by which step t shrinks w is in t, and costs nothing; c is
-1 unless steps are projected. Its numbers are in two small arrays, so that the next call goes on where this one stopped.
+The coefficients are kept as w = c v / (lambda t). The factor (1 - 1/t) by which step t shrinks w is then part of t; c
+is 1 unless steps are projected. The state is in two small arrays, from which the next call continues.
 """
 
 from __future__ import annotations
@@ -17,30 +17,29 @@ from numba import njit, types, uint64
 from numba.extending import intrinsic, overload
 
 SUMS = {"reassoc", "contract", "nsz"}
-"""What the compiler may assume: sums may change their order, but NaN and infinity have to pass."""
+"""Fast-math flags: sums may be reordered, but NaN and infinity are respected."""
 
-STEPS, DRAWN, MEANT = 0, 1, 2
-"""Whole numbers of a walk: t, how many rows were drawn, and how many steps are in the mean."""
+STEPS, DRAWN, AVERAGED = 0, 1, 2
+"""Integers of the state: t, the number of rows drawn, and the number of steps in the average."""
 
 FACTOR, SQUARE, TOTAL = 0, 1, 2
-"""Real numbers of a walk: c, the square of the length of v, and S, the sum of c / (lambda t) over steps in the mean."""
+"""Floats of the state: c, the squared norm of v, and S, the sum of c / (lambda t) over the averaged steps."""
 
-AHEAD, FETCHED = uint64(4), uint64(3)
-"""So many rows before their turn rows are drawn, and fetched from memory: they lie where no cache foresees them."""
+DRAW_AHEAD, FETCH_AHEAD = uint64(4), uint64(3)
+"""How many rows in advance rows are drawn, and prefetched from memory: hardware cannot predict random rows."""
 
-RING = uint64(7)
-"""Drawn rows wait in a ring of eight places."""
+RING_MASK = uint64(7)
+"""Drawn rows wait in a ring buffer of eight entries."""
 
-LINE = 64
-"""Bytes that memory gives at a time."""
+CACHE_LINE_BYTES = 64
 
-SMALLEST = 1e-3
-"""A factor below this is multiplied into v, so that what is added to it stays of the size of rows."""
+MIN_FACTOR = 1e-3
+"""A smaller factor c is multiplied into v, so that changes of v stay of the size of rows."""
 
 
 @intrinsic
-def fetch(typingctx, array, place):  # type: ignore[no-untyped-def] # noqa: ARG001 # pragma: no cover
-    """Ask for the line of memory in which one place of an array is, into the second cache, without waiting for it."""
+def fetch(typingctx, array, index):  # type: ignore[no-untyped-def] # noqa: ARG001 # pragma: no cover
+    """Prefetch the cache line of one element of an array into the second-level cache."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -57,10 +56,10 @@ def fetch(typingctx, array, place):  # type: ignore[no-untyped-def] # noqa: ARG0
 
 @njit(nogil=True, error_model="numpy", cache=True, inline="always")
 def draw(seed, number, count):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Draw ``number`` of a sequence: a whole number below ``count`` < 2^32, by splitmix64.
+    """Element ``number`` of a random sequence: an integer below ``count`` < 2^32, by splitmix64.
 
-    The high word of the product of 64 random bits and the count is as good as even: no number is more likely than
-    another by more than one part in 2^32.
+    It is the high word of the product of 64 random bits and the count: probabilities differ by at most one part in
+    2^32.
     """
     z = uint64(seed) + (uint64(number) + uint64(1)) * uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
@@ -72,13 +71,13 @@ def draw(seed, number, count):  # type: ignore[no-untyped-def] # pragma: no cove
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def draws(seed, first, count, out):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Fill ``out`` with the draws from number ``first`` on."""
+    """Fill ``out`` with the elements of the sequence from number ``first`` on."""
     for i in range(out.size):
         out[i] = draw(seed, first + i, count)
 
 
 def fetch_row(rows, row):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Ask for a row."""
+    """Prefetch a row."""
 
 
 def dot(rows, row, v):  # type: ignore[no-untyped-def] # pragma: no cover
@@ -86,7 +85,7 @@ def dot(rows, row, v):  # type: ignore[no-untyped-def] # pragma: no cover
 
 
 def add(rows, row, a, v):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Add a times a row to v; returns by how much the square of its length has grown."""
+    """Add a times a row to v; return the change of the squared norm of v."""
 
 
 COMPILED = {"fastmath": SUMS, "error_model": "numpy", "nogil": True}
@@ -97,14 +96,18 @@ def _fetch_row(rows, row):  # type: ignore[no-untyped-def] # noqa: ARG001 # prag
     def dense(rows, row):  # type: ignore[no-untyped-def]
         matrix, edges = rows
         line = matrix[row]
-        for k in range(uint64(edges[row, 0]), uint64(edges[row, 1]), uint64(LINE // matrix.itemsize)):
+        for k in range(uint64(edges[row, 0]), uint64(edges[row, 1]), uint64(CACHE_LINE_BYTES // matrix.itemsize)):
             fetch(line, k)
 
     def csr(rows, row):  # type: ignore[no-untyped-def]
         values, columns, starts = rows
-        for k in range(uint64(starts[row]), uint64(starts[row + uint64(1)]), uint64(LINE // values.itemsize)):
+        for k in range(
+            uint64(starts[row]), uint64(starts[row + uint64(1)]), uint64(CACHE_LINE_BYTES // values.itemsize)
+        ):
             fetch(values, k)
-        for k in range(uint64(starts[row]), uint64(starts[row + uint64(1)]), uint64(LINE // columns.itemsize)):
+        for k in range(
+            uint64(starts[row]), uint64(starts[row + uint64(1)]), uint64(CACHE_LINE_BYTES // columns.itemsize)
+        ):
             fetch(columns, k)
 
     return dense if len(rows) == 2 else csr
@@ -148,96 +151,125 @@ def _add(rows, row, a, v):  # type: ignore[no-untyped-def] # noqa: ARG001 # prag
         real = v.dtype.type
         growth = real(0)
         for k in range(uint64(starts[row]), uint64(starts[row + uint64(1)])):
-            place = uint64(columns[k])
+            column = uint64(columns[k])
             change = a * real(values[k])
-            growth += change * (v[place] + v[place] + change)
-            v[place] += change
+            growth += change * (v[column] + v[column] + change)
+            v[column] += change
         return growth
 
     return dense if len(rows) == 2 else csr
 
 
-@njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True)
-def walk(  # type: ignore[no-untyped-def] # pragma: no cover
-    rows, order, codes, span, seed, weights, bias, lambda_, batch, radius, begin, stop, v, u, whole, reals
+@njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True, inline="always")
+def draw_rows(  # type: ignore[no-untyped-def] # pragma: no cover
+    order, codes, span, seed, weights, last, ahead, ring, ring_weights
 ):
-    """Go on to step ``stop``.
+    """Draw rows up to number ``last`` into the ring; return the number of the next draw."""
+    count, first_count, first, shift = uint64(span[0]), uint64(span[1]), uint64(span[2]), uint64(span[3])
+    while ahead <= last:
+        number = draw(seed, ahead, count)
+        position = number + first if number < first_count else number + shift
+        ring[ahead & RING_MASK] = uint64(order[position])
+        ring_weights[ahead & RING_MASK] = weights[uint64(codes[position])]
+        ahead += uint64(1)
+    return ahead
+
+
+@njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True, inline="always")
+def violates(rows, row, weight, bias, margin, v):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Whether a row is on the wrong side of its margin; sets the intercept to NaN if its score is not finite."""
+    end = uint64(v.size - 1)
+    score = dot(rows, row, v) + bias * v[end]
+    if not abs(score) < np.inf:  # np.isfinite is optimised away where sums may be reordered
+        v[end] = np.nan  # reported as an error after the last step
+    return (score if weight > 0 else -score) < margin
+
+
+@njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True, inline="always")
+def add_row(rows, row, a, bias, v):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add a times a row with its constant feature to v; return the change of the squared norm of v."""
+    end = uint64(v.size - 1)
+    growth = add(rows, row, a, v)
+    change = a * bias
+    growth_of_last = change * (v[end] + v[end] + change)
+    v[end] += change
+    return growth + growth_of_last
+
+
+@njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True)
+def project(shrink, radius, factor, square, total, v, u):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Project w = factor v / shrink onto the ball; return factor, squared norm of v and S."""
+    norm = factor * np.sqrt(max(square, 0.0)) / shrink
+    if not norm > radius:
+        return factor, square, total
+    factor *= radius / norm
+    if factor >= MIN_FACTOR:
+        return factor, square, total
+    # The average so far goes into u as well: in the new unit, S and u would lose it to rounding.
+    for k in range(v.size):
+        u[k] -= v.dtype.type(total) * v[k]
+        v[k] *= v.dtype.type(factor)
+    return 1.0, square * (factor * factor), 0.0
+
+
+@njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True)
+def make_steps(  # type: ignore[no-untyped-def] # pragma: no cover
+    rows, order, codes, span, seed, weights, bias, lambda_, batch, radius, begin, stop, v, u, integers, floats
+):
+    """Continue to step ``stop``.
 
     Parameters
     ----------
     rows : tuple
         (matrix, edges), or (values, columns, starts).
     order, codes : arrays of shape (rows,)
-        The rows in the order of their classes, and the classes.
+        Row numbers sorted by class, and their classes.
     span : array of shape (4,)
-        How many rows take part; how many of them are in the first run, and where in ``order`` that begins; and by how
-        much the place of those in the second run differs from their number.
+        The number of rows of the problem; how many of them are in the first run, and where it begins in ``order``; and
+        the difference between position and number of rows in the second run.
     seed : uint64
     weights : array of shape (classes,)
         The weight of each class, times its sign.
     bias : v.dtype
-        The value of a constant feature, whose coefficient makes the intercept; 0 for none.
+        The value of a constant feature, whose coefficient is the intercept; 0 for none.
     batch : int
-        How many rows a step draws.
+        Number of rows per step.
     radius : float
-        Of the ball onto which w is projected; 0 for no projection.
+        Radius of the ball onto which w is projected; 0 for no projection.
     begin : int
-        Steps behind this one are in the mean. Its sum over steps is S v - u: u grows by S times the change of v, and so
-        at violations only.
+        Later steps are averaged. The sum of w over them is S v - u: u grows by S times the change of v, and so only at
+        violations.
     v, u : arrays of shape (features + 1,)
-    whole, reals : arrays of shape (3,)
-        The numbers of the walk.
+    integers, floats : arrays of shape (3,)
+        The state.
     """
-    real, end = v.dtype.type, uint64(v.size - 1)
-    count, first_count, first, shift = uint64(span[0]), uint64(span[1]), uint64(span[2]), uint64(span[3])
-    factor, square, total = reals[FACTOR], reals[SQUARE], reals[TOTAL]
-    waiting, signed = np.empty(8, dtype=np.uint64), np.empty(8, dtype=v.dtype)
-    violators, shares = np.empty(batch, dtype=np.uint64), np.empty(batch, dtype=v.dtype)
-    drawn, ahead = uint64(whole[DRAWN]), uint64(whole[DRAWN])
-    for step in range(whole[STEPS] + 1, stop + 1):
-        # w is zero before the first step, and what is zero is on the wrong side of every margin.
+    real = v.dtype.type
+    factor, square, total = floats[FACTOR], floats[SQUARE], floats[TOTAL]
+    ring, ring_weights = np.empty(8, dtype=np.uint64), np.empty(8, dtype=v.dtype)
+    violators, violator_weights = np.empty(batch, dtype=np.uint64), np.empty(batch, dtype=v.dtype)
+    drawn, ahead = uint64(integers[DRAWN]), uint64(integers[DRAWN])
+    for step in range(integers[STEPS] + 1, stop + 1):
+        # w is zero before the first step, so every row violates its margin.
         margin = real(lambda_ * (step - 1) / factor) if step > 1 else real(np.inf)
         found = uint64(0)
         for _ in range(batch):
-            while ahead <= drawn + AHEAD:
-                number = draw(seed, ahead, count)
-                place = number + first if number < first_count else number + shift
-                waiting[ahead & RING] = uint64(order[place])
-                signed[ahead & RING] = weights[uint64(codes[place])]
-                ahead += uint64(1)
-            fetch_row(rows, waiting[(drawn + FETCHED) & RING])
-            row, weight = waiting[drawn & RING], signed[drawn & RING]
+            ahead = draw_rows(order, codes, span, seed, weights, drawn + DRAW_AHEAD, ahead, ring, ring_weights)
+            fetch_row(rows, ring[(drawn + FETCH_AHEAD) & RING_MASK])
+            row, weight = ring[drawn & RING_MASK], ring_weights[drawn & RING_MASK]
             drawn += uint64(1)
-            score = dot(rows, row, v) + bias * v[end]
-            if not abs(score) < np.inf:  # np.isfinite is folded away where sums may change their order
-                v[end] = np.nan  # no margin can be told from it: the walk ends in an error
-            if (score if weight > 0 else -score) < margin:
-                violators[found] = row
-                shares[found] = weight
+            if violates(rows, row, weight, bias, margin, v):
+                violators[found], violator_weights[found] = row, weight
                 found += uint64(1)
-        meant = step > begin
+        averaged = step > begin
         for k in range(found):
-            a = real(shares[k] / (batch * factor))
-            growth = add(rows, violators[k], a, v)
-            change = a * bias
-            square += growth + change * (v[end] + v[end] + change)
-            v[end] += change
-            if meant:
-                add(rows, violators[k], real(a * total), u)
-                u[end] += real(a * total) * bias
+            a = real(violator_weights[k] / (batch * factor))
+            square += add_row(rows, violators[k], a, bias, v)
+            if averaged:
+                add_row(rows, violators[k], real(a * total), bias, u)
         if radius > 0 and found > 0:
-            length = factor * np.sqrt(max(square, 0.0)) / (lambda_ * step)
-            if length > radius:
-                factor *= radius / length
-                if factor < SMALLEST:
-                    # The mean so far goes into u as well: counted in another unit, S and u would lose it to rounding.
-                    for k in range(v.size):
-                        u[k] -= real(total) * v[k]
-                        v[k] *= real(factor)
-                    square *= factor * factor
-                    factor, total = 1.0, 0.0
-        if meant:
+            factor, square, total = project(lambda_ * step, radius, factor, square, total, v, u)
+        if averaged:
             total += factor / (lambda_ * step)
-            whole[MEANT] += 1
-    whole[STEPS], whole[DRAWN] = stop, drawn
-    reals[FACTOR], reals[SQUARE], reals[TOTAL] = factor, square, total
+            integers[AVERAGED] += 1
+    integers[STEPS], integers[DRAWN] = stop, drawn
+    floats[FACTOR], floats[SQUARE], floats[TOTAL] = factor, square, total

@@ -1,4 +1,4 @@
-"""On which terms rows become a model of the hinge loss."""
+"""Options of training with Pegasos."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mergesvm.multiclass.votes import check_ties
 
 @dataclass(frozen=True)
 class PegasosOptions:
-    """On which terms rows become a model.
+    """Options of training with Pegasos; see :class:`~mergesvm.PegasosSVC`.
 
     Attributes
     ----------
@@ -34,16 +34,16 @@ class PegasosOptions:
     precision: str | None = None
 
     def check(self) -> PegasosOptions:
-        """The terms with plain numbers, or an error that names what cannot be."""
+        """The same options with plain numbers, or an error that names the invalid one."""
         check_class_weight(self.class_weight)
         check_multiclass(self.multiclass)
         check_ties(self.ties)
         if self.precision not in (None, "float64", "float32"):
-            raise ParameterError(f"precision has to be 'float64', 'float32' or None, not {self.precision!r}.")
+            raise ParameterError(f"precision must be 'float64', 'float32' or None, not {self.precision!r}.")
         return replace(self, schedule=self.schedule.check())
 
     def written(self, bias: float, classes: Iterable[Label]) -> dict[str, Any]:
-        """As a model of these classes keeps them, with the scale of the intercept that was used."""
+        """As a model of these classes stores them, with the intercept scaling that was used."""
         weights = known_weights(self.class_weight, classes)
         schedule = replace(self.schedule, intercept_scaling=bias or None)
         return {**asdict(schedule), "class_weight": weights, "multiclass": self.multiclass}

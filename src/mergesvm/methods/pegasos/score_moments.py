@@ -1,4 +1,4 @@
-"""How scores are distributed within each class, from one look at the rows."""
+"""Means and variances of scores within each class, from one pass over the rows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mergesvm.errors import DataError
 from mergesvm.methods.row_pool import RowPool
 from mergesvm.models.score_moments import SideMoments
 
-LARGE = 1e18
-"""Planes beyond this are not for float32."""
+MAX_FLOAT32_COEF = 1e18
+"""With larger coefficients, scores are computed in float64."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Count, mean and scatter of scores: the scatter about the mean, by plane, or for all pairs of planes.
+    """Count, mean and scatter of scores about the mean, per hyperplane or for all pairs of hyperplanes.
 
     >>> one, other = Spread.of(np.array([[1.0], [3.0]]), False), Spread.of(np.array([[5.0]]), False)
     >>> both = one + other
@@ -32,7 +32,7 @@ class Spread:
 
     @classmethod
     def of(cls, scores: NDArray[np.float64], crossed: bool) -> Spread:
-        """Of scores (rows, planes)."""
+        """The spread of scores (rows, hyperplanes)."""
         mean = scores.mean(axis=0)
         scores -= mean
         return cls(len(scores), mean, scores.T @ scores if crossed else np.einsum("rp,rp->p", scores, scores))
@@ -48,18 +48,18 @@ class Spread:
 
 
 def side_scores(
-    pool: RowPool, planes: NDArray[np.float64], sides: list[tuple[int, int]], at: list[int], engine: Threads
+    pool: RowPool, coefs: NDArray[np.float64], sides: list[tuple[int, int]], at: list[int], engine: Threads
 ) -> SideMoments:
-    """Means and variances of the scores of pairs: ``sides`` are their classes, and ``at`` those of the pool.
+    """Means and variances of the scores of pairs; ``sides`` are their classes, and ``at`` those of the pool.
 
-    Every row is scored on the planes in which its class takes part. Of classes that the pool lacks nothing is said.
+    Every row is scored on the hyperplanes of its class. Moments of classes without rows in the pool are zero.
     """
     parts: dict[int, list[tuple[int, int]]] = {}
     for problem, pair in enumerate(sides):
         for side, c in enumerate(pair):
             parts.setdefault(c, []).append((problem, side))
     takes = [parts.get(c, []) for c in at]
-    spreads = _spreads(pool, planes, [[problem for problem, _ in taken] for taken in takes], False, engine)
+    spreads = _spreads(pool, coefs, [[problem for problem, _ in taken] for taken in takes], False, engine)
     means, scatters, counts = (np.zeros((len(sides), 2)) for _ in range(3))
     for taken, spread in zip(takes, spreads, strict=True):
         for place, (problem, side) in enumerate(taken):
@@ -70,23 +70,23 @@ def side_scores(
 
 def class_scores(
     pool: RowPool,
-    planes: NDArray[np.float64],
+    coefs: NDArray[np.float64],
     at: list[int],
     fresh: list[int],
     known: NDArray[np.float64],
     engine: Threads,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean scores of each class on each plane, and their covariance within classes, one plane a class.
+    """Mean scores of each class on each hyperplane, and their covariance within classes; one hyperplane per class.
 
-    A class that the pool lacks keeps its ``known`` means on planes that have not moved. On those that have, the
-    ``fresh`` ones, it is taken to score as the other rows do that are not of the class of the plane.
+    Classes without rows in the pool keep their ``known`` means on unchanged hyperplanes. On changed ones, ``fresh``,
+    they get the mean of the other rows that are not of the class of the hyperplane.
     """
-    spreads = _spreads(pool, planes, [list(range(len(planes)))] * len(at), True, engine)
+    spreads = _spreads(pool, coefs, [list(range(len(coefs)))] * len(at), True, engine)
     counts = np.array([spread.count for spread in spreads], dtype=np.float64)
     means = known.copy()
     means[at] = [spread.mean for spread in spreads]
     unseen = np.isnan(means)
-    unseen[np.ix_([c for c in range(len(planes)) if c not in at], fresh)] = True
+    unseen[np.ix_([c for c in range(len(coefs)) if c not in at], fresh)] = True
     for row, plane in np.argwhere(unseen):
         others = np.array([c != plane for c in at]) if len(at) > 1 or at[0] != plane else np.array([True])
         means[row, plane] = np.average(means[at, plane][others], weights=counts[others])
@@ -95,11 +95,11 @@ def class_scores(
 
 
 def _spreads(
-    pool: RowPool, planes: NDArray[np.float64], used: list[list[int]], crossed: bool, engine: Threads
+    pool: RowPool, coefs: NDArray[np.float64], used: list[list[int]], crossed: bool, engine: Threads
 ) -> list[Spread]:
-    """The spread of the scores of each class of a pool, on the planes used for it."""
-    real = pool.real if np.abs(planes).max() < LARGE else np.float64
-    taken = [planes[places].astype(real) for places in used]
+    """The spread of the scores of each class of a pool, on the hyperplanes used for it."""
+    real = pool.real if np.abs(coefs).max() < MAX_FLOAT32_COEF else np.float64
+    taken = [coefs[places].astype(real) for places in used]
     tasks = [(index, *span) for index in range(len(used)) for span in pool.blocks(index)]
 
     def run(task: tuple[int, int, int]) -> Spread:

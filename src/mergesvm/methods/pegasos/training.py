@@ -1,4 +1,4 @@
-"""From rows to a model of the hinge loss, by Pegasos: how far each problem has come, and how it goes on."""
+"""Training of hinge-loss models by Pegasos: the state of each binary problem, and how training continues."""
 
 from __future__ import annotations
 
@@ -32,28 +32,26 @@ from mergesvm.models.solution import Solution
 from mergesvm.multiclass.class_weights import given_weights, side_weights
 
 Key = tuple[Label, ...]
-"""A problem by its classes: the pair, or the one against the rest. Two classes are a pair."""
+"""The classes of a problem: a pair, or one class against the rest. Two classes are a pair."""
 
 
 @dataclass(frozen=True)
 class Pegasos:
-    """What Pegasos knows: for each problem how far it has come, and the model that follows.
-
-    It is never changed: going on with more rows gives another one.
+    """The state of training, and its model. Immutable: training on more rows returns a new one.
 
     Attributes
     ----------
-    terms : PegasosOptions
+    options : PegasosOptions
     signature : Signature
     rows : dict of class to int
-        How many rows each class has had.
+        Number of rows seen per class.
     walks : dict of classes to Walk
     seeds : Seeds
-        For the problems of classes that are still to come.
+        Seeds of problems of classes not seen yet.
     model : LinearModel or PairwiseModel
     """
 
-    terms: PegasosOptions
+    options: PegasosOptions
     signature: Signature
     rows: dict[Label, int]
     walks: dict[Key, Walk]
@@ -62,14 +60,14 @@ class Pegasos:
 
     @property
     def steps(self) -> int:
-        """How many steps were made, in the problem that made most."""
+        """Number of steps of the problem that made the most."""
         return max(walk.steps - walk.origin for walk in self.walks.values())
 
 
 def train_pegasos(
     batch: Batch,
     features: FeatureMap,
-    terms: PegasosOptions,
+    options: PegasosOptions,
     *,
     seed: int = 0,
     before: Pegasos | None = None,
@@ -77,21 +75,21 @@ def train_pegasos(
     engine: Engine | None = None,
     n_jobs: int | None = None,
 ) -> Pegasos:
-    """Make ``n_iter`` steps in every problem that the batch has rows on both sides of.
+    """Make ``n_iter`` steps in every problem with rows of the batch on both sides.
 
     Parameters
     ----------
     batch : Batch
     features : FeatureMap
-        A frozen one.
-    terms : PegasosOptions
+        A frozen map.
+    options : PegasosOptions
     seed : int
     before : Pegasos, optional
-        What to go on from: problems that are in it go on where they stopped, those of new classes begin at zero.
+        State to continue from. Problems of new classes start at zero.
     initial : LinearModel or PairwiseModel, optional
-        Of the same classes and features: problems begin at its planes.
+        Model of the same classes and features; problems start at its hyperplanes.
     engine : Engine, optional
-        Where problems are walked. Under MPI all ranks have the same rows.
+        Runs the problems. Under MPI all ranks must have the same rows.
     n_jobs : int, optional
 
     Examples
@@ -103,47 +101,47 @@ def train_pegasos(
     >>> learned.model.predict([[0.5], [5.5]]), learned.steps
     (array(['low', 'high'], dtype='<U4'), 1000)
     """
-    terms, (threads, spread) = terms.check(), resolve_engine(engine, n_jobs)
+    options, (threads, spread) = options.check(), resolve_engine(engine, n_jobs)
     labels = batch.labels
     signature = Signature(features, batch.rows.width, batch.rows.names, labels=labels.kind)
     rows = dict(zip(labels.classes, labels.rows.tolist(), strict=True))
     if before is not None:
-        _check_alike(before.terms, terms)
+        _check_compatible(before.options, options)
         signature = before.signature.joined(signature)
         rows = before.rows | {label: before.rows.get(label, 0) + count for label, count in rows.items()}
     classes = tuple(sorted(rows))
-    if isinstance(terms.class_weight, Mapping):
-        given_weights(terms.class_weight, classes)  # an error if they are not weights of these classes
+    if isinstance(options.class_weight, Mapping):
+        given_weights(options.class_weight, classes)  # raises an error if these are not weights of the classes
 
     if spread is not None:
         seed = spread.ranks.on_root(lambda: seed)
     pool = RowPool.of(batch, features, threads)
-    real = np.dtype(terms.precision) if terms.precision else pool.real
-    keys = _keys(classes, terms.multiclass)
+    real = np.dtype(options.precision) if options.precision else pool.real
+    keys = _keys(classes, options.multiclass)
     seeds = Seeds(seed) if before is None else before.seeds
-    walks, seeds = _walks(keys, Walk.begin(pool, terms.schedule, real), seeds, before)
-    found = {key: _problem(key, labels.classes, pool, terms) for key in keys}
-    problems = {key: problem for key, problem in found.items() if problem is not None}
+    walks, seeds = _walks(keys, Walk.begin(pool, options.schedule, real), seeds, before)
+    problems = _problems(keys, labels.classes, pool, options)
     if initial is not None:
-        _check_initial(initial, signature, classes, terms)
-        planes = dict(zip(keys, np.column_stack([initial.coef_, initial.intercept_]), strict=True))
-        walks |= {key: walks[key].at(planes[key], pool, problem) for key, problem in problems.items()}
+        _check_initial(initial, signature, classes, options)
+        starts = dict(zip(keys, np.column_stack([initial.coef_, initial.intercept_]), strict=True))
+        walks |= {key: walks[key].moved_to(starts[key], pool, problem) for key, problem in problems.items()}
     if not problems and len(classes) > 1:
         warnings.warn(
             f"No steps were made: all rows are of class {labels.classes[0]!r}, and steps need rows of both sides of a "
-            f"problem to draw from. Collect rows of more classes before fitting them.",
+            f"problem. Fit rows of more classes at a time.",
             SolverWarning,
             stacklevel=3,
         )
-    starts = [walks[key] for key in problems]
-    ended = take_steps(pool, list(problems.values()), starts, terms.schedule, spread or threads)
+    ended = take_steps(
+        pool, list(problems.values()), [walks[key] for key in problems], options.schedule, spread or threads
+    )
     walks |= dict(zip(problems, ended, strict=True))
-    model = _model(pool, labels.classes, rows, signature, walks, set(problems), terms, before, threads)
-    return Pegasos(terms, signature, rows, walks, seeds, model)
+    model = _model(pool, labels.classes, rows, signature, walks, set(problems), options, before, threads)
+    return Pegasos(options, signature, rows, walks, seeds, model)
 
 
 def check_same_rows(batch: Batch, engine: Engine) -> None:
-    """Raise an error where ranks have different rows: each would walk its problems elsewhere."""
+    """Raise an error if ranks have different rows: each trains some of the problems."""
     digest = zlib.crc32(batch.labels.codes.tobytes())
     for start, stop in batch.rows.blocks():
         block = batch.rows.block(start, stop)
@@ -155,9 +153,9 @@ def check_same_rows(batch: Batch, engine: Engine) -> None:
     def compare() -> None:
         if mine != first:
             raise DataError(
-                f"Pegasos needs the same rows at all ranks: rank {engine.ranks.rank} has {mine[0]:,} rows of classes "
-                f"{list(mine[1])!r}, and the first {first[0]:,} rows of {list(first[1])!r}, or others. Rows of "
-                f"which each rank holds its own are for MergeSVC."
+                f"Pegasos needs the same rows on all ranks: rank {engine.ranks.rank} has {mine[0]:,} rows of classes "
+                f"{list(mine[1])!r}, and the first {first[0]:,} rows of {list(first[1])!r}, or different values. If "
+                f"each rank has its own rows, use MergeSVC."
             )
 
     engine.ranks.on_all(compare)
@@ -170,9 +168,9 @@ def _keys(classes: tuple[Label, ...], multiclass: str) -> list[Key]:
 
 
 def _walks(keys: list[Key], start: Walk, seeds: Seeds, before: Pegasos | None) -> tuple[dict[Key, Walk], Seeds]:
-    """Walks of all problems: those known, and new ones, whose seeds follow in the order in which they begin."""
+    """The states of all problems, and the remaining seeds: known states, and new ones with the next seeds."""
     known = {} if before is None else before.walks
-    # The problem of two classes is also that of each of them against the rest, as long as there is no other.
+    # With two classes, their problem is also that of each of them against the rest.
     pair = next((key for key in known if len(key) == 2), None) if len(keys[0]) == 1 else None
     start = replace(start, bias=next((walk.bias for walk in known.values()), start.bias))
     walks = {}
@@ -187,8 +185,14 @@ def _walks(keys: list[Key], start: Walk, seeds: Seeds, before: Pegasos | None) -
     return walks, seeds
 
 
-def _problem(key: Key, present: tuple[Label, ...], pool: RowPool, terms: PegasosOptions) -> Side | None:
-    """The binary problem as it is in these rows; None if they lie on one side only."""
+def _problems(keys: list[Key], present: tuple[Label, ...], pool: RowPool, options: PegasosOptions) -> dict[Key, Side]:
+    """The problems that have rows on both sides."""
+    found = {key: _problem(key, present, pool, options) for key in keys}
+    return {key: problem for key, problem in found.items() if problem is not None}
+
+
+def _problem(key: Key, present: tuple[Label, ...], pool: RowPool, options: PegasosOptions) -> Side | None:
+    """The binary problem on these rows; None if they are all on one side."""
     if len(key) == 2:
         try:
             classes = tuple(present.index(label) for label in key)
@@ -201,40 +205,40 @@ def _problem(key: Key, present: tuple[Label, ...], pool: RowPool, terms: Pegasos
             return None
         classes = tuple(range(len(present)))
         signs = np.where(np.array(classes) == present.index(key[0]), 1.0, -1.0)
-    if isinstance(terms.class_weight, Mapping):
-        return Side(signs * [float(terms.class_weight.get(label, 1.0)) for label in present], classes)
+    if isinstance(options.class_weight, Mapping):
+        return Side(signs * [float(options.class_weight.get(label, 1.0)) for label in present], classes)
     counts = pool.counts()
     positive, negative = side_weights(
-        terms.class_weight, float(counts[signs > 0].sum()), float(counts[signs < 0].sum())
+        options.class_weight, float(counts[signs > 0].sum()), float(counts[signs < 0].sum())
     )
     return Side(np.where(signs > 0, positive, -negative) * np.abs(signs), classes)
 
 
 def _check_initial(
-    initial: Hyperplanes, signature: Signature, classes: tuple[Label, ...], terms: PegasosOptions
+    initial: Hyperplanes, signature: Signature, classes: tuple[Label, ...], options: PegasosOptions
 ) -> None:
     if initial.labels != classes:
         raise SignatureError(
             f"initial is a model of the classes {list(initial.labels)!r}, but y has {list(classes)!r}: "
-            f"they have to be the same."
+            f"they must be the same."
         )
     if initial.signature.features != signature.features or initial.signature.inputs != signature.inputs:
         raise SignatureError(
             f"initial is a model of {initial.signature.inputs} columns with features {initial.signature.features}, but "
-            f"X has {signature.inputs} with features {signature.features}. Give it the features_ of initial."
+            f"X has {signature.inputs} with features {signature.features}. Use the features_ of initial."
         )
     named = zip(initial.signature.names or (), signature.names or (), strict=False)
     for place, (theirs, ours) in enumerate(named):
         if theirs != ours:
             raise SignatureError(
-                f"initial is a model of other columns: column {place} is {theirs!r} there and {ours!r} in X. Give X "
-                f"the columns of initial, in their order."
+                f"initial is a model of other columns: column {place} is {theirs!r} there and {ours!r} in X. Reorder "
+                f"the columns of X as in initial."
             )
-    if len(classes) > 2 and isinstance(initial, PairwiseModel) != (terms.multiclass == "ovo"):
+    if len(classes) > 2 and isinstance(initial, PairwiseModel) != (options.multiclass == "ovo"):
         scheme = "one-vs-one" if isinstance(initial, PairwiseModel) else "one-vs-rest"
-        raise SignatureError(f"initial is a {scheme} model. Solve it with multiclass={terms.multiclass!r}.")
-    if not terms.schedule.fit_intercept and initial.intercept_.any():
-        raise ParameterError("initial has intercepts, which cannot be kept with fit_intercept=False.")
+        raise SignatureError(f"initial is a {scheme} model. Solve it with multiclass={options.multiclass!r}.")
+    if not options.schedule.fit_intercept and initial.intercept_.any():
+        raise ParameterError("initial has intercepts, which fit_intercept=False does not allow.")
 
 
 def _model(
@@ -244,37 +248,37 @@ def _model(
     signature: Signature,
     walks: dict[Key, Walk],
     trained: set[Key],
-    terms: PegasosOptions,
+    options: PegasosOptions,
     before: Pegasos | None,
     engine: Threads,
 ) -> LinearModel | PairwiseModel:
     classes = tuple(sorted(rows))
     counts = np.array([rows[label] for label in classes], dtype=np.int64)
-    planes = np.array([walk.plane for walk in walks.values()])
+    coefs = np.array([walk.coefficients for walk in walks.values()])
     bias = next(walk.bias for walk in walks.values())
-    domain = Domain(classes, np.zeros(pool.width), signature, counts, (), terms.written(bias, classes))
-    solution = Solution(planes[:, :-1].copy(), planes[:, -1].copy(), ("pegasos",))
+    domain = Domain(classes, np.zeros(pool.width), signature, counts, (), options.written(bias, classes))
+    solution = Solution(coefs[:, :-1].copy(), coefs[:, -1].copy(), ("pegasos",))
     at = [classes.index(label) for label in present]
     old = None if before is None else before.model
-    if len(classes) > 2 and terms.multiclass == "ovr":
+    if len(classes) > 2 and options.multiclass == "ovr":
         fresh = [index for index, key in enumerate(walks) if key in trained]
         known = _known_means(old, classes)
-        means, covariance = class_scores(pool, planes, at, fresh, known, engine)
+        means, covariance = class_scores(pool, coefs, at, fresh, known, engine)
         return LinearModel(domain, solution, ClassMoments(means, covariance, counts / counts.sum()))
-    moments = side_scores(pool, planes, [_sides(key, classes) for key in walks], at, engine)
-    moments = _kept(symmetric_moments(moments), list(walks), trained, old)
+    moments = side_scores(pool, coefs, [_sides(key, classes) for key in walks], at, engine)
+    moments = _merge_moments(symmetric_moments(moments), list(walks), trained, old)
     if len(classes) > 2:
-        return PairwiseModel(domain, solution, moments, terms.ties)
+        return PairwiseModel(domain, solution, moments, options.ties)
     return LinearModel(domain, solution, moments)
 
 
 def _sides(key: Key, classes: tuple[Label, ...]) -> tuple[int, int]:
-    """The classes of the negative and of the positive side; -1 for none, where there is only one class."""
+    """The classes of the negative and the positive side; -1 for no negative class."""
     return (classes.index(key[0]), classes.index(key[1])) if len(key) == 2 else (-1, classes.index(key[0]))
 
 
-def _kept(found: SideMoments, keys: list[Key], trained: set[Key], old: Hyperplanes | None) -> SideMoments:
-    """Moments of the problems that made steps are those found; the others are on the planes that they were on."""
+def _merge_moments(found: SideMoments, keys: list[Key], trained: set[Key], old: Hyperplanes | None) -> SideMoments:
+    """Moments of trained problems are new; the others keep their moments."""
     if not isinstance(old, (LinearModel, PairwiseModel)) or not isinstance(old.moments, SideMoments):
         return found
     places: dict[Key, int] = {key: place for place, key in enumerate(combinations(old.labels, 2))}
@@ -286,7 +290,7 @@ def _kept(found: SideMoments, keys: list[Key], trained: set[Key], old: Hyperplan
 
 
 def _known_means(old: Hyperplanes | None, classes: tuple[Label, ...]) -> NDArray[np.float64]:
-    """Mean scores of classes on planes as they were known, (classes, classes); NaN where they were not."""
+    """Known mean scores of classes on hyperplanes, (classes, classes); NaN where unknown."""
     means = np.full((len(classes), len(classes)), np.nan)
     if isinstance(old, LinearModel) and isinstance(old.moments, ClassMoments):
         places = [classes.index(label) for label in old.labels]
@@ -294,10 +298,12 @@ def _known_means(old: Hyperplanes | None, classes: tuple[Label, ...]) -> NDArray
     return means
 
 
-def _check_alike(before: PegasosOptions, now: PegasosOptions) -> None:
+def _check_compatible(before: PegasosOptions, now: PegasosOptions) -> None:
     for name, was, wanted in (
         ("multiclass", before.multiclass, now.multiclass),
         ("fit_intercept", before.schedule.fit_intercept, now.schedule.fit_intercept),
     ):
         if was != wanted:
-            raise ParameterError(f"{name} was {was!r} when fitting began, and cannot become {wanted!r}. Call fit anew.")
+            raise ParameterError(
+                f"{name} was {was!r} when fitting began, and cannot become {wanted!r}. Call fit instead."
+            )
