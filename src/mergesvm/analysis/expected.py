@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from mergesvm.analysis.normal_draws import normal_draws
+from mergesvm.analysis.normal import EPSILON, normal_draws
 from mergesvm.data.labels import Label
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import FormError, KnowledgeError, SignatureError
@@ -36,7 +35,6 @@ MAX_DEVIATIONS = 9.0
 """Limit of the numerical integration over one standard normal number."""
 
 ESTIMATES = ("recalls", "log_losses", "aucs")
-EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ def expected_of_all(
             means, spreads = normals.combine(np.ones((1, 1)), index)
             recalls[:, index] = _above(means[:, 0] if place else -means[:, 0], spreads[:, 0])
         if drawn:
-            _draw(models, normals, index, place, None if two else recalls, losses, "log_losses" in wanted)
+            _draw(models, normals, index, place, None if two else recalls, losses if "log_losses" in wanted else None)
 
     with Threads.single_threaded_blas():  # matrices are small: one row per score
         Threads(n_jobs).map(run, list(enumerate(places)))
@@ -198,8 +196,7 @@ def _draw(
     index: int,
     place: int,
     recalls: Numbers | None,
-    losses: Numbers,
-    with_losses: bool,
+    losses: Numbers | None,
 ) -> None:
     """Fill recalls and log-losses of one class with averages over draws, some models at a time."""
     points, weights = _nodes(normals.n_scores)
@@ -215,7 +212,7 @@ def _draw(
         if recalls is not None:
             won = _won(models[0], scores.reshape(-1, normals.n_scores), place)
             recalls[some, index] = won.reshape(scores.shape[:2]) @ weights
-        for model, own, row in zip(models[some], scores, losses[some] if with_losses else (), strict=False):
+        for model, own, row in zip(models[some], scores, () if losses is None else losses[some], strict=False):
             row[index] = weights @ -np.log(np.clip(model.probabilities(own)[:, place], EPSILON, 1 - EPSILON))
 
 
@@ -263,14 +260,11 @@ def _above(mean: Numbers, spread: Numbers) -> Numbers:
     return np.where(spread > 0, probability, (np.sign(mean) + 1) / 2)
 
 
-@lru_cache(maxsize=8)
 def _nodes(dimensions: int) -> tuple[Numbers, Numbers]:
-    """Points (draws, dimensions) and weights to average over independent standard normal numbers.
-
-    A fine grid for a single number, which is exact to many digits; quasi-random draws for more.
-    """
+    """Points (draws, dimensions) and weights to average over independent standard normal numbers."""
     if dimensions > 1:
         return normal_draws(dimensions, DRAWS), np.full(DRAWS, 1 / DRAWS)
+    # A fine grid over a single number is exact to many digits.
     points = np.linspace(-MAX_DEVIATIONS, MAX_DEVIATIONS, DRAWS + 1)[:, None]
     weights = np.exp(-(points[:, 0] ** 2) / 2)
     return points, weights / weights.sum()

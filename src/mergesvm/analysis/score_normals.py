@@ -29,14 +29,8 @@ MIN_RELATIVE_DEVIATION = 1e-9
 class ScoreNormals:
     """Scores of two classes, each a mixture of normals; side 0 is the class with low scores, side 1 with high scores.
 
-    Attributes
-    ----------
-    labels : pair of labels
-        The first and the second class of the models, whichever side they are on.
-    means, deviations, weights : pairs of arrays
-        For each side one number per component of the mixture; weights add to 1.
-    prevalence : array of shape (2,)
-        Fraction of all rows on each side.
+    For each side there are the means, deviations and weights (which add to 1) of the components of its mixture, and the
+    prevalence, its fraction of all rows. ``labels`` are the classes of the models, whichever side they are on.
     """
 
     labels: tuple[Label, Label]
@@ -61,61 +55,46 @@ class ScoreNormals:
                     f"The knowledge has no rows of class {label!r}. An operating point needs rows of both classes."
                 )
         low, high = (np.array(part).T for part in parts)
-        every = np.hstack([low, high])
-        spread = float(np.ptp(every[0]) + np.sqrt(every[1].max()))
-        least = MIN_RELATIVE_DEVIATION * spread or 1e-12 * max(1.0, float(np.abs(every[0]).max()))
+        means, variances, _ = np.hstack([low, high])
+        spread = float(np.ptp(means) + np.sqrt(variances.max()))
+        least = MIN_RELATIVE_DEVIATION * spread or 1e-12 * max(1.0, float(np.abs(means).max()))
+        deviations = np.maximum(np.sqrt(low[1]), least), np.maximum(np.sqrt(high[1]), least)
         counts = np.array([low[2].sum(), high[2].sum()])
-        return cls(
-            labels,
-            (low[0], high[0]),
-            (np.maximum(np.sqrt(low[1]), least), np.maximum(np.sqrt(high[1]), least)),
-            (low[2] / counts[0], high[2] / counts[1]),
-            counts / counts.sum(),
-        )
+        weights = low[2] / counts[0], high[2] / counts[1]
+        return cls(labels, (low[0], high[0]), deviations, weights, counts / counts.sum())
 
     def mirrored(self) -> ScoreNormals:
         """The mixtures of the negated scores, with the two sides exchanged."""
         (a, b), (c, d), (e, f) = self.means, self.deviations, self.weights
         return ScoreNormals(self.labels, (-b, -a), (d, c), (f, e), self.prevalence[::-1])
 
-    def above(self, side: int, threshold: Any) -> Numbers:
+    def _distances(self, side: int, threshold: Any) -> Numbers:
+        distances: Numbers = (np.asarray(threshold)[..., None] - self.means[side]) / self.deviations[side]
+        return distances
+
+    def above(self, side: int, threshold: Any) -> Any:
         """Fraction of a side that scores above a threshold, or above each of several."""
-        return self._tail(side, threshold, -1.0)
+        return ndtr(-self._distances(side, threshold)) @ self.weights[side]
 
-    def below(self, side: int, threshold: Any) -> Numbers:
+    def below(self, side: int, threshold: Any) -> Any:
         """Fraction of a side that scores at or below a threshold; accurate also if it is tiny."""
-        return self._tail(side, threshold, 1.0)
+        return ndtr(self._distances(side, threshold)) @ self.weights[side]
 
-    def _tail(self, side: int, threshold: Any, sign: float) -> Numbers:
-        distance = (np.asarray(threshold)[..., None] - self.means[side]) / self.deviations[side]
-        fraction: Numbers = ndtr(sign * distance) @ self.weights[side]
-        return fraction
-
-    def log_density(self, side: int, threshold: Any) -> Numbers:
+    def log_density(self, side: int, threshold: Any) -> Any:
         """Logarithm of the density of a side at a score."""
-        distance = (np.asarray(threshold)[..., None] - self.means[side]) / self.deviations[side]
         heights = np.log(self.weights[side]) - np.log(self.deviations[side]) - np.log(2 * np.pi) / 2
-        density: Numbers = logsumexp(heights - distance**2 / 2, axis=-1)
-        return density
+        return logsumexp(heights - self._distances(side, threshold) ** 2 / 2, axis=-1)
 
     @property
-    def lowest(self) -> float:
-        """A score below all others."""
-        return float(min((m - MAX_DEVIATIONS * s).min() for m, s in zip(self.means, self.deviations, strict=True)))
-
-    @property
-    def highest(self) -> float:
-        """A score above all others."""
-        return float(max((m + MAX_DEVIATIONS * s).max() for m, s in zip(self.means, self.deviations, strict=True)))
+    def limits(self) -> tuple[float, float]:
+        """A score below all others, and one above."""
+        means, reach = np.concatenate(self.means), MAX_DEVIATIONS * np.concatenate(self.deviations)
+        return float((means - reach).min()), float((means + reach).max())
 
     def grid(self, points: int) -> Numbers:
         """Increasing scores: ``points`` within eight standard deviations of the mean of each component."""
-        steps = np.linspace(-8, 8, points)
-        parts = [
-            (mean[:, None] + spread[:, None] * steps).ravel()
-            for mean, spread in zip(self.means, self.deviations, strict=True)
-        ]
-        return np.unique(np.concatenate(parts))
+        means, deviations = np.concatenate(self.means), np.concatenate(self.deviations)
+        return np.unique(means[:, None] + deviations[:, None] * np.linspace(-8, 8, points))
 
     @property
     def auc(self) -> float:

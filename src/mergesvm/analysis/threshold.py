@@ -121,15 +121,14 @@ def operating_point(
     (0.9, 0.24, 0.29)
     >>> safe = model.with_threshold(point.threshold)
     """
-    positive_at, normals = _prepared(knowledge, model, positive)
+    positive_at, sides = _prepared(knowledge, model, positive)
     given = {"cost": cost, "recall": recall, "false_positive_rate": false_positive_rate}
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:
         raise ParameterError(
             f"Give exactly one of cost, recall and false_positive_rate, not {' and '.join(named) or 'none'}."
         )
-    # Side 1 is positive: if that is the first class, scores are negated.
-    sides = normals if positive_at else normals.mirrored()
+    costs = None if cost is None else _checked_costs(cost)
     if recall is not None:
         missed = 1 - _checked_rate("recall", recall)
         threshold = _last_that_holds(lambda at: sides.below(1, at) <= missed, sides)
@@ -137,8 +136,9 @@ def operating_point(
         allowed = _checked_rate("false_positive_rate", false_positive_rate)
         threshold = -_last_that_holds(lambda at: sides.above(0, -at) <= allowed, sides, -1)
     else:
-        threshold = _cheapest(sides, *_checked_costs(cost))
-    return _point(sides, threshold, positive_at, normals.labels, None if cost is None else _checked_costs(cost))
+        assert costs is not None
+        threshold = _cheapest(sides, *costs)
+    return _point(sides, threshold, positive_at, costs)
 
 
 def operating_curve(
@@ -152,19 +152,19 @@ def operating_curve(
     >>> round(curve.auc, 3), bool((curve.recall >= curve.false_positive_rate).all())
     (0.998, True)
     """
-    positive_at, normals = _prepared(knowledge, model, positive)
-    sides = normals if positive_at else normals.mirrored()
+    positive_at, sides = _prepared(knowledge, model, positive)
     thresholds = sides.grid(GRID_POINTS)[::-1]
     # Monotonic despite rounding.
     recall, false = (np.maximum.accumulate(sides.above(side, thresholds)) for side in (1, 0))
     precision = _precision(sides.prevalence, recall, false)
     signed = thresholds if positive_at else -thresholds
-    return OperatingCurve(signed, recall, false, precision, normals.labels[positive_at], sides.auc)
+    return OperatingCurve(signed, recall, false, precision, sides.labels[positive_at], sides.auc)
 
 
 def _prepared(
     knowledge: Knowledge | Pairs, model: LinearModel | None, positive: Label | None
 ) -> tuple[int, ScoreNormals]:
+    """Index of the positive class, and the mixtures of normals in which it is on side 1."""
     if isinstance(knowledge, Knowledge):
         if model is None:
             raise ParameterError(
@@ -184,7 +184,8 @@ def _prepared(
     if positive not in normals.labels:
         one, other = normals.labels
         raise ParameterError(f"positive must be one of the classes {one!r} and {other!r}, not {positive!r}.")
-    return normals.labels.index(positive), normals
+    positive_at = normals.labels.index(positive)
+    return positive_at, normals if positive_at else normals.mirrored()
 
 
 def _checked_rate(name: str, value: Any) -> float:
@@ -207,7 +208,7 @@ def _checked_costs(cost: Any) -> tuple[float, float]:
 
 def _last_that_holds(holds: Any, sides: ScoreNormals, sign: int = 1) -> float:
     """The last number up to which a condition holds, to the last bit, by bisection."""
-    low, high = sorted((sign * sides.lowest, sign * sides.highest))
+    low, high = sorted(sign * limit for limit in sides.limits)
     while low < (middle := low + (high - low) / 2) < high:
         low, high = (middle, high) if holds(middle) else (low, middle)
     return float(low)
@@ -228,23 +229,20 @@ def _cheapest(sides: ScoreNormals, false_positive: float, false_negative: float)
     def slope(threshold: Any) -> Any:
         return sides.log_density(1, threshold) - sides.log_density(0, threshold) + bias
 
-    grid = np.concatenate([[sides.lowest], sides.grid(GRID_POINTS), [sides.highest]])
+    lowest, highest = sides.limits
+    grid = np.concatenate([[lowest], sides.grid(GRID_POINTS), [highest]])
     rising = slope(grid) > 0
     minima = [
         brentq(slope, grid[at], grid[at + 1], xtol=1e-300, rtol=4 * np.finfo(np.float64).eps)
         for at in np.flatnonzero(~rising[:-1] & rising[1:])
     ]
-    candidates = np.array([*minima, sides.lowest, sides.highest])
+    candidates = np.array([*minima, lowest, highest])
     costs = prices[0] * sides.above(0, candidates) + prices[1] * sides.below(1, candidates)
     return float(candidates[np.argmin(costs)])
 
 
 def _point(
-    sides: ScoreNormals,
-    threshold: float,
-    positive_at: int,
-    labels: tuple[Label, Label],
-    costs: tuple[float, float] | None,
+    sides: ScoreNormals, threshold: float, positive_at: int, costs: tuple[float, float] | None
 ) -> OperatingPoint:
     found, missed, false = (
         float(side) for side in (sides.above(1, threshold), sides.below(1, threshold), sides.above(0, threshold))
@@ -252,13 +250,13 @@ def _point(
     other, own = sides.prevalence.tolist()
     return OperatingPoint(
         threshold if positive_at else -threshold,
-        labels[positive_at],
+        sides.labels[positive_at],
         found,
         false,
         float(_precision(sides.prevalence, found, false)),
         own * found + other * float(sides.below(0, threshold)),
         None if costs is None else costs[0] * other * false + costs[1] * own * missed,
-        dict(zip(labels, (other, own) if positive_at else (own, other), strict=True)),
+        dict(zip(sides.labels, (other, own) if positive_at else (own, other), strict=True)),
     )
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mergesvm.analysis.cross_validation.fold_tally import FoldTally
 from mergesvm.analysis.cross_validation.grid import SolvedSetting
-from mergesvm.data.batch import Batch
+from mergesvm.analysis.cross_validation.learned_rows import LearnedBatch
+from mergesvm.analysis.curves import ratio
+from mergesvm.analysis.normal import EPSILON
 from mergesvm.data.labels import Label
 from mergesvm.data.rows.base import Rows, spans
 from mergesvm.engines.threads import Threads
@@ -28,21 +29,79 @@ BLOCK_VALUES = 1 << 20
 
 MIN_BLOCK_ROWS = 256
 
-EPSILON = float(np.finfo(np.float64).eps)
-"""Probabilities are clipped to EPSILON and 1 - EPSILON in log-losses."""
+
+class FoldTally:
+    """Sums over the held-out rows of one fold, and the scores of all candidates that follow from them.
+
+    ``hits`` (candidates, classes) and ``totals`` (classes,) are the weight of the rows predicted correctly, and of all.
+    ``kept`` has classes, weights and probabilities (candidates, rows, classes) of each block, if ROC curves need them.
+    """
+
+    def __init__(self, n_candidates: int, n_classes: int) -> None:
+        self.hits, self.totals = np.zeros((n_candidates, n_classes)), np.zeros(n_classes)
+        self.log_losses = np.zeros(n_candidates)
+        self.kept: list[tuple[Codes, Numbers, Numbers]] = []
+
+    def add(self, other: FoldTally) -> None:
+        """Add the rows of another tally."""
+        self.hits += other.hits
+        self.totals += other.totals
+        self.log_losses += other.log_losses
+        self.kept += other.kept
+
+    @property
+    def accuracy(self) -> Numbers:
+        """Fraction of rows predicted correctly, (candidates,)."""
+        return ratio(self.hits.sum(axis=1), self.totals.sum())
+
+    @property
+    def balanced_accuracy(self) -> Numbers:
+        """Mean recall of the classes that occur, (candidates,)."""
+        present = self.totals > 0
+        recalls = self.hits[:, present] / self.totals[present]
+        return recalls.mean(axis=1) if present.any() else self.log_losses * np.nan
+
+    @property
+    def neg_log_loss(self) -> Numbers:
+        """Mean log of the probability of the true class, (candidates,)."""
+        return -ratio(self.log_losses, self.totals.sum())
+
+    @property
+    def roc_auc(self) -> Numbers:
+        """Area under the ROC curve, (candidates,); for more than two classes the mean of each against the rest."""
+        if not self.kept:
+            return self.log_losses * np.nan
+        codes = np.concatenate([codes for codes, _, _ in self.kept])
+        weights = np.concatenate([weights for _, weights, _ in self.kept])
+        first = len(self.totals) - self.kept[0][2].shape[2]  # of two classes only the second is kept
+        areas = np.empty((len(self.hits), self.kept[0][2].shape[2]))
+        for candidate, column in np.ndindex(*areas.shape):
+            scores = np.concatenate([block[candidate, :, column] for _, _, block in self.kept])
+            areas[candidate, column] = weighted_auc(scores, codes == first + column, weights)
+        defined = ~np.isnan(areas).all(axis=0)  # the fold has rows of the class, and others
+        return areas[:, defined].mean(axis=1) if defined.any() else self.log_losses * np.nan
+
+
+def weighted_auc(scores: Numbers, positive: NDArray[np.bool_], weights: Numbers) -> float:
+    """Area under the ROC curve of weighted rows; ties count half. NaN without both positives and negatives.
+
+    >>> weighted_auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True]), np.ones(4))
+    0.75
+    """
+    if positive.all() or not positive.any():
+        return float("nan")
+    _, ranks = np.unique(scores, return_inverse=True)
+    positives = np.bincount(ranks, weights * positive)
+    negatives = np.bincount(ranks, weights * ~positive)
+    below = np.cumsum(negatives) - negatives / 2
+    return float(positives @ below / (positives.sum() * negatives.sum()))
 
 
 class FoldScorer:
-    """Scores the held-out rows of one fold by all candidates learned from the other folds.
+    """Scores the held-out rows of one fold by all candidates, solved from the knowledge of the other folds.
 
-    Parameters
-    ----------
-    solved : list of SolvedSetting
-        Candidates, solved from the knowledge of all other folds.
-    labels : tuple
-        All classes, in the order of the codes of rows.
-    needs : set of str
-        What is needed beside predictions: "probabilities", and "ranks" for ROC curves.
+    Codes of rows are places in ``labels``, which are all classes. ``needs`` may have "probabilities", and "ranks" for
+    ROC curves.
     """
 
     def __init__(self, solved: Sequence[SolvedSetting], labels: tuple[Label, ...], needs: set[str]) -> None:
@@ -75,7 +134,7 @@ class FoldScorer:
 
     def tally(self, block: Any, codes: Codes, weights: Numbers) -> FoldTally:
         """Score and count rows (rows, features) that are sorted by their codes."""
-        tally = FoldTally.empty(self.n_candidates, len(self.labels))
+        tally = FoldTally(self.n_candidates, len(self.labels))
         tally.totals += np.bincount(codes, weights, minlength=len(self.labels))
         scores = self._scores(block)
         weighted = bool((weights != 1).any())
@@ -142,8 +201,8 @@ class FoldScorer:
     def _probabilities(self, part: Numbers, number: int, solved: SolvedSetting) -> Numbers:
         """Probabilities (candidates, rows, classes); 0 for a class that the candidates have not seen."""
         count, problems = len(solved.Cs), len(solved.problems)
-        shape = (len(part), count, problems) if solved.in_pairs else (len(part), problems, count)
-        scores = part.reshape(shape) if solved.in_pairs else part.reshape(shape).swapaxes(1, 2)
+        shape = (len(part), count, problems)
+        scores = part.reshape(shape) if solved.in_pairs else part.reshape(-1, problems, count).swapaxes(1, 2)
         known = np.flatnonzero(self._places >= 0)
         probabilities = np.zeros((count, len(part), len(self.labels)))
         for at, model in enumerate(self._models[number]):
@@ -161,53 +220,40 @@ class FoldScorer:
 
 
 def score_folds(
-    scorers: Sequence[FoldScorer | None], batches: Iterable[tuple[Batch, NDArray[np.int64]]], engine: Threads
+    scorers: Sequence[FoldScorer | None], batches: Iterable[LearnedBatch], engine: Threads
 ) -> list[FoldTally | None]:
-    """Score all rows, each by the candidates that were learned without its fold.
-
-    Parameters
-    ----------
-    scorers : sequence
-        One per fold; None for a fold that is not scored.
-    batches : iterable of (Batch, array of int)
-        Rows, and the fold of each; -1 for a row that is never held out.
-    """
-    present = next(scorer for scorer in scorers if scorer is not None)
-    labels, step = present.labels, present.block_rows * max(1, len(scorers) // 2)
-    signature = present.knowledge.signature
-    tallies = [None if each is None else FoldTally.empty(each.n_candidates, len(labels)) for each in scorers]
-    for batch, numbers in batches:
-        table = np.array([*(labels.index(label) for label in batch.labels.classes), -1], dtype=np.intp)
-        codes = table[batch.labels.codes]
-        weights = np.ones(batch.rows.n_rows) if batch.weights is None else batch.weights
-        rows: Rows = MappedRows(batch.rows, signature.features) if signature.mapped else batch.rows
-
-        def run(
-            span: tuple[int, int], rows: Rows = rows, codes: Any = codes, weights: Any = weights, numbers: Any = numbers
-        ) -> list[tuple[int, FoldTally]]:
-            some = slice(*span)
-            return _score_block(scorers, rows.block(*span), codes[some], weights[some], numbers[some])
-
-        with Threads.single_threaded_blas():  # blocks are small
-            found = engine.map(run, list(spans(rows.n_rows, step)))
-        for fold, tally in (pair for pairs in found for pair in pairs):
+    """Score all rows, each by the candidates that were learned without its fold; None for a fold without a scorer."""
+    tallies = [None if each is None else FoldTally(each.n_candidates, len(each.labels)) for each in scorers]
+    for batch in batches:
+        for fold, tally in _score_batch(scorers, batch, engine):
             total = tallies[fold]
             assert total is not None
             total.add(tally)
     return tallies
 
 
-def _score_block(
-    scorers: Sequence[FoldScorer | None], block: Any, codes: Codes, weights: Numbers, numbers: NDArray[np.int64]
+def _score_batch(
+    scorers: Sequence[FoldScorer | None], batch: LearnedBatch, engine: Threads
 ) -> list[tuple[int, FoldTally]]:
-    found = []
-    for fold, scorer in enumerate(scorers):
-        held_out = np.flatnonzero((numbers == fold) & (codes >= 0))
-        if scorer is not None and len(held_out):
-            held_out = held_out[np.argsort(codes[held_out], kind="stable")]
-            with np.errstate(all="ignore"):
-                found.append((fold, scorer.tally(block[held_out], codes[held_out], weights[held_out])))
-    return found
+    """Folds, and tallies of their rows in each block."""
+    rows, codes, weights, folds = batch
+    present = next(scorer for scorer in scorers if scorer is not None)
+    signature = present.knowledge.signature
+    features: Rows = MappedRows(rows, signature.features) if signature.mapped else rows
+
+    def run(span: tuple[int, int]) -> list[tuple[int, FoldTally]]:
+        block, found = features.block(*span), []
+        for fold, scorer in enumerate(scorers):
+            at = span[0] + np.flatnonzero((folds[slice(*span)] == fold) & (codes[slice(*span)] >= 0))
+            if scorer is not None and len(at):
+                at = at[np.argsort(codes[at], kind="stable")]
+                with np.errstate(all="ignore"):
+                    found.append((fold, scorer.tally(block[at - span[0]], codes[at], weights[at])))
+        return found
+
+    step = present.block_rows * max(1, len(scorers) // 2)
+    with Threads.single_threaded_blas():  # blocks are small
+        return [pair for pairs in engine.map(run, list(spans(rows.n_rows, step))) for pair in pairs]
 
 
 def _runs(codes: Codes) -> list[tuple[int, int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,7 @@ from mergesvm.multiclass.decomposition import Problems
 
 @dataclass(frozen=True)
 class Grid:
-    """Candidates: all values of C for each setting of class weights and multi-class scheme, in this order.
-
-    Attributes
-    ----------
-    Cs : array of shape (Cs,)
-        In increasing order.
-    settings : tuple of SolveOptions
-        All options but C.
-    """
+    """Candidates: all values of C, increasing, for each setting of class weights and multi-class scheme."""
 
     Cs: NDArray[np.float64]
     settings: tuple[SolveOptions, ...]
@@ -51,12 +44,10 @@ class Grid:
     ) -> Grid:
         """The grid of all combinations; a single value stands for a list of one."""
         values = np.unique(values_of(Cs))
-        weightings = _as_list(class_weights, "class_weights")
-        schemes = _as_list(multiclass, "multiclass")
+        weightings, schemes = _as_list(class_weights, "class_weights"), _as_list(multiclass, "multiclass")
         settings = (
             SolveOptions(values[0], weight, scheme, standardize, penalize_intercept, ties).check()
-            for scheme in schemes
-            for weight in weightings
+            for scheme, weight in product(schemes, weightings)
         )
         return cls(values, tuple(settings))
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
-from mergesvm.data.rows.base import spans
+from mergesvm.data.rows.base import Rows, spans
 from mergesvm.data.scan import Scan
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, KnowledgeError, ParameterError
@@ -29,6 +29,15 @@ BLOCK_BYTES = 2**24
 """Rows are scored in blocks of this size."""
 
 
+class LearnedBatch(NamedTuple):
+    """Rows, the code of the class of each (-1 for weight 0), its weight, and its fold (-1 if it is never held out)."""
+
+    rows: Rows
+    codes: NDArray[np.intp]
+    weights: Numbers
+    folds: NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class LearnedRows:
     """The rows that folds were learned from; see :func:`~mergesvm.validate` for the arguments."""
@@ -42,22 +51,24 @@ class LearnedRows:
     engine: Threads
     progress: Progress | None = None
 
-    def batches(self) -> Iterator[tuple[Batch, NDArray[np.int64]]]:
-        """Batches of rows, and the fold of each row."""
+    def batches(self) -> Iterator[LearnedBatch]:
+        """The rows in batches."""
         assignment = self.folds.assignment
         if isinstance(self.X, Scan):
             self._check_columns(self.X.width, self.X.names)
             for part in self.X:
                 if part.rows.n_rows:
                     batch = part.batch()
-                    yield self._checked(batch), assignment.numbers(batch.rows, assignment.groups_of(part), self.engine)
+                    encoded = self._encoded(batch)
+                    folds = assignment.numbers(batch.rows, assignment.groups_of(part), self.engine)
+                    yield LearnedBatch(*encoded, folds)
                 if self.progress is not None:
                     self.progress(self.X)
             return
         batch = Batch.of(self.X, self.y, self.sample_weight)
         self._check_columns(batch.rows.width, batch.rows.names)
         if self.numbers is None:
-            yield self._checked(batch), assignment.numbers(batch.rows, self.groups, self.engine)
+            yield LearnedBatch(*self._encoded(batch), assignment.numbers(batch.rows, self.groups, self.engine))
             return
         numbers = np.asarray(self.numbers)
         valid = numbers.shape == (batch.rows.n_rows,) and numbers.dtype.kind in "iu"
@@ -66,7 +77,7 @@ class LearnedRows:
                 f"numbers must be the fold of each of {batch.rows.n_rows} rows, from 0 to {len(self.folds) - 1}, or "
                 f"-1 for a row that is never held out."
             )
-        yield self._checked(batch), numbers.astype(np.int64)
+        yield LearnedBatch(*self._encoded(batch), numbers.astype(np.int64))
 
     def check_complete(self, fold: int, totals: Numbers) -> None:
         """Raise an error if the weight of each class differs from that of the rows the fold was learned from."""
@@ -85,12 +96,15 @@ class LearnedRows:
     def _check_columns(self, width: int, names: tuple[str, ...] | None) -> None:
         check_columns(width, names, self.folds.signature, "the folds were", "folds.signature.names")
 
-    def _checked(self, batch: Batch) -> Batch:
-        unknown = [label for label in batch.labels.classes if label not in self.folds.labels]
+    def _encoded(self, batch: Batch) -> tuple[Rows, NDArray[np.intp], Numbers]:
+        known = self.folds.labels
+        unknown = [label for label in batch.labels.classes if label not in known]
         if unknown:
             raise ParameterError(f"Class {unknown[0]!r} is in none of the folds. Give only rows that were learned.")
         batch.rows.check_finite("before validating")
-        return batch
+        table = np.array([*(known.index(label) for label in batch.labels.classes), -1], dtype=np.intp)
+        weights = np.ones(batch.rows.n_rows) if batch.weights is None else batch.weights
+        return batch.rows, table[batch.labels.codes], weights
 
     def decisions(self, models: Sequence[LinearModel | PairwiseModel]) -> tuple[Numbers, NDArray[np.intp], Numbers]:
         """Decisions (rows, columns) on the rows of each fold by its model, the codes of their classes, and weights."""
@@ -102,7 +116,7 @@ class LearnedRows:
                     f"All rows of class {missing[0]!r} are in fold {fold}, so the model of the other folds does not "
                     f"know it. Assign the rows to folds differently: folds=[...], or other groups."
                 )
-        blocks = [part for batch, numbers in self.batches() for part in _decide(models, labels, batch, numbers)]
+        blocks = [part for batch in self.batches() for part in _decide(models, batch)]
         if not blocks:
             raise KnowledgeError("None of these rows is in a fold.")
         scores, codes, weights, numbers = (np.concatenate(each) for each in zip(*blocks, strict=True))
@@ -113,16 +127,14 @@ class LearnedRows:
 
 
 def _decide(
-    models: Sequence[LinearModel | PairwiseModel], labels: tuple[Any, ...], batch: Batch, numbers: NDArray[np.int64]
+    models: Sequence[LinearModel | PairwiseModel], batch: LearnedBatch
 ) -> Iterator[tuple[Numbers, NDArray[np.intp], Numbers, NDArray[np.intp]]]:
     """Decisions, codes, weights and folds of blocks of held-out rows, each fold by its model."""
-    table = np.array([*(labels.index(label) for label in batch.labels.classes), -1], dtype=np.intp)
-    codes = table[batch.labels.codes]
-    weights = np.ones(len(codes)) if batch.weights is None else batch.weights
-    for start, stop in spans(batch.rows.n_rows, max(256, BLOCK_BYTES // (8 * batch.rows.width))):
-        block = batch.rows.block(start, stop)
+    rows, codes, weights, folds = batch
+    for start, stop in spans(rows.n_rows, max(256, BLOCK_BYTES // (8 * rows.width))):
+        block = rows.block(start, stop)
         for fold, model in enumerate(models):
-            held_out = np.flatnonzero((numbers[start:stop] == fold) & (codes[start:stop] >= 0))
+            held_out = np.flatnonzero((folds[start:stop] == fold) & (codes[start:stop] >= 0))
             if len(held_out):
                 decisions = model.decision_function(block[held_out]).reshape(len(held_out), -1)
                 at = start + held_out

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.analysis.cross_validation.fold_scoring import EPSILON, FoldScorer, score_folds
-from mergesvm.analysis.cross_validation.fold_tally import FoldTally
+from mergesvm.analysis.cross_validation.fold_scoring import FoldScorer, score_folds
 from mergesvm.analysis.cross_validation.grid import Grid, SolvedSetting
 from mergesvm.analysis.cross_validation.learned_rows import LearnedRows
 from mergesvm.analysis.expected import expected_of_all
+from mergesvm.analysis.normal import EPSILON
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.knowledge.folds import Folds
@@ -25,31 +25,14 @@ LOSSES = ("neg_squared_loss", "neg_balanced_loss")
 
 SCORINGS = (*LOSSES, "accuracy", "balanced_accuracy", "neg_log_loss", "roc_auc")
 
-MEASURES = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced_accuracy",
-    "neg_log_loss": "log_loss",
-    "roc_auc": "auc",
-}
-"""Attribute of FoldTally for each scoring that is measured."""
-
-EXPECTED = {
-    "accuracy": "recalls",
-    "balanced_accuracy": "recalls",
-    "neg_log_loss": "log_losses",
-    "roc_auc": "aucs",
-}
+EXPECTED = {"accuracy": "recalls", "balanced_accuracy": "recalls", "neg_log_loss": "log_losses", "roc_auc": "aucs"}
 """Attribute of Expected from which each scoring is estimated."""
 
 NEEDS = {"neg_log_loss": {"probabilities"}, "roc_auc": {"probabilities", "ranks"}}
 
 
 def check_scoring(scoring: str | Sequence[str]) -> tuple[str, ...]:
-    """Names of scorings; a single name stands for a list of one.
-
-    >>> check_scoring("accuracy")
-    ('accuracy',)
-    """
+    """Names of scorings; a single name stands for a list of one."""
     names = (scoring,) if isinstance(scoring, str) else tuple(scoring)
     unknown = [name for name in names if name not in SCORINGS]
     if unknown or not names:
@@ -83,7 +66,7 @@ def score_candidates(
             if tally is not None:
                 rows.check_complete(fold, tally.totals)
                 for name in others:
-                    scores[name][:, fold] = _measured(tally, name)
+                    scores[name][:, fold] = getattr(tally, name)
     return scores
 
 
@@ -127,11 +110,6 @@ def _estimate(
         "roc_auc": [each.auc for each in found],
     }
     return {name: np.array(scores[name]) for name in names}
-
-
-def _measured(tally: FoldTally, name: str) -> Numbers:
-    values: Numbers = getattr(tally, MEASURES[name])
-    return -values if name.startswith("neg_") else values
 
 
 def mean_per_row(values: Numbers) -> Numbers:

@@ -234,7 +234,6 @@ def validate(
             f"scoring='accuracy', or validate one scheme at a time."
         )
     _check_folds(folds)
-    _warn_of_lone_classes(folds)
     engine = Threads(n_jobs)
     rows = None if X is None else LearnedRows(folds, X, y, sample_weight, groups, numbers, engine, progress)
     scores = {name: np.full((len(grid), len(folds)), np.nan) for name in names}
@@ -247,7 +246,7 @@ def validate(
 
 
 def _check_folds(folds: Folds) -> None:
-    """Raise an error if the folds cannot be held out in turn, or their sums are not those of rows."""
+    """Raise an error if the folds cannot be held out in turn or are unsound, and warn of a class in a single fold."""
     if not folds.labels:
         raise KnowledgeError("The folds have no rows, or only rows of weight zero. Learn some first.")
     if not folds.rows.any():
@@ -260,9 +259,6 @@ def _check_folds(folds: Folds) -> None:
     with small_blas(folds.total.width):
         for piece in (folds.total, *folds):
             check_sound(piece)
-
-
-def _warn_of_lone_classes(folds: Folds) -> None:
     lone = lone_class(folds)
     if lone is not None:
         warn_caller(

@@ -195,7 +195,7 @@ def drift(
     with small_blas(each[0].width):
         engine = Threads(n_jobs)
         if reference is None:
-            groups = [(Pieces.from_named(names, each, engine), range(len(each)))]
+            groups = [(Pieces.of(each, engine), range(len(each)))]
         else:
             groups = [(Pieces.of([piece, reference]), range(1)) for piece in each]
         return _compare_groups(names, groups, float(level), engine)

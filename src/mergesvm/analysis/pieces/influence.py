@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.analysis.pieces.leave_one_out import NUMBERS, LeaveOneOut
-from mergesvm.analysis.pieces.pieces import Pieces, named_pieces
+from mergesvm.analysis.pieces.pieces import Pieces, named_pieces, pooled_knowledge
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import KnowledgeError
 from mergesvm.knowledge.knowledge import Knowledge
@@ -150,7 +150,7 @@ def influence(
     pooled = multiclass == "ovr" and class_weight is None and not by_class
     pooled &= len(each) * each[0].width ** 2 * 8 <= MAX_POOLED_BYTES
     with small_blas(each[0].width):
-        aligned = Pieces.from_named(names, each, engine, pooled=pooled)
+        aligned = Pieces.of(each, engine, pooled=pooled)
         total = aligned.total
         check_sound(total)
         if len(total.labels) < 2:
@@ -158,16 +158,8 @@ def influence(
                 f"Influence needs at least two classes, but all rows are of class {total.labels[0]!r}."
             )
         found = LeaveOneOut(aligned, options, _checked_held_out(held_out, total), by_class, keep_coefs).run(engine)
-    return Influence(
-        names=names,
-        rows=aligned.rows.sum(axis=1),
-        **found.numbers,
-        notes=found.notes,
-        held_out=held_out is not None,
-        anchor=total.anchor,
-        coefs_without=found.coefs,
-        offsets_without=found.offsets,
-    )
+    rows = aligned.rows.sum(axis=1)
+    return Influence(names=names, rows=rows, held_out=held_out is not None, anchor=total.anchor, **found)
 
 
 def _checked_held_out(held_out: Knowledge | None, total: Knowledge) -> Knowledge | None:
@@ -177,12 +169,7 @@ def _checked_held_out(held_out: Knowledge | None, total: Knowledge) -> Knowledge
     if not isinstance(held_out, Knowledge):
         raise TypeError(f"held_out must be knowledge, not {type(held_out).__name__}.")
     if held_out.per_class and not total.per_class and not total.signature.class_weights:
-        held_out = replace(
-            held_out,
-            signature=replace(held_out.signature, per_class=False),
-            grams=(held_out.pooled_gram,)[: len(held_out.grams)],
-            peaks=held_out.peaks.sum(axis=0, keepdims=True)[: len(held_out.grams)],
-        )
+        held_out = pooled_knowledge(held_out, (held_out.pooled_gram,)[: len(held_out.grams)])
     total.signature.joined(held_out.signature, "compare", "with")
     unknown = [label for label in held_out.labels if label not in total.labels]
     if unknown:

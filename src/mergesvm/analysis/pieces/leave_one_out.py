@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.analysis.pieces.accuracy import accuracies
 from mergesvm.analysis.pieces.pieces import Pieces, chunks
 from mergesvm.analysis.pieces.remainder_solver import RemainderSolver
 from mergesvm.analysis.pieces.score_moments import ScoreMoments, moments_on_knowledge, moments_on_pieces
@@ -26,27 +25,10 @@ SCORES = ("loss_on_piece", "loss_on_others", "accuracy_on_piece", "accuracy_on_o
 NUMBERS = ("change", "offset_change", *(name + model for name in SCORES for model in ("", "_without")))
 
 
-class LeaveOneOutResult(NamedTuple):
-    """Arrays by name with one entry per piece, notes, and the hyperplanes without each piece if they were kept."""
-
-    numbers: dict[str, Numbers]
-    notes: tuple[str, ...]
-    coefs: Numbers | None
-    offsets: Numbers | None
-
-
 class LeaveOneOut:
-    """Compares the model of all pieces with the models without each of them.
+    """Compares the model of all pieces with the models without each of them; :func:`~mergesvm.influence` has options.
 
-    Parameters
-    ----------
-    pieces : Pieces
-    options : SolveOptions
-    held_out : Knowledge or None
-        Score the models on these rows instead of on the other pieces; about the anchor of the total.
-    by_class : bool
-        Whether accuracies use a covariance per class.
-    keep_coefs : bool
+    Held-out knowledge must be about the anchor of the total.
     """
 
     def __init__(
@@ -68,8 +50,8 @@ class LeaveOneOut:
         weights = dict(total.signature.class_weights)
         self.fixed_weights = np.array([weights.get(label, 1.0) for label in total.labels])
 
-    def run(self, engine: Threads) -> LeaveOneOutResult:
-        """Leave out each piece in turn."""
+    def run(self, engine: Threads) -> dict[str, Any]:
+        """Leave out each piece in turn; the results have the names of the attributes of Influence."""
         pieces, total = self.pieces, self.pieces.total
         emptied = pieces.rows == total.rows  # classes that have no rows left without the piece
         solvable, unsolvable = (np.flatnonzero(mask).tolist() for mask in (~emptied.any(axis=1), emptied.any(axis=1)))
@@ -83,8 +65,9 @@ class LeaveOneOut:
                 coefs[at], offsets[at] = some_coefs, some_offsets
         if unsolvable:
             self._score_whole_model(unsolvable, numbers)
-        named = dict(zip(NUMBERS, numbers, strict=True))
-        return LeaveOneOutResult(named, self._notes(emptied, pieces.rows.sum(axis=1)), coefs, offsets)
+        notes = self._notes(emptied, pieces.rows.sum(axis=1))
+        kept = {"coefs_without": coefs, "offsets_without": offsets}
+        return {**dict(zip(NUMBERS, numbers, strict=True)), "notes": notes, **kept}
 
     def _compare(self, at: Sequence[int]) -> tuple[Numbers, Numbers | None, Numbers | None]:
         """All numbers of some pieces, (NUMBERS, pieces), and the hyperplanes without them if they are kept."""
@@ -116,7 +99,7 @@ class LeaveOneOut:
             return np.full(scores.counts.shape[:-1], np.nan)
         if not self.by_class and self.pieces.total.per_class:
             scores = scores.pooled()
-        return accuracies(scores._replace(counts=scores.counts / self.fixed_weights), self.one_vs_one)
+        return scores._replace(counts=scores.counts / self.fixed_weights).accuracies(self.one_vs_one)
 
     def _score_whole_model(self, at: list[int], numbers: Numbers) -> None:
         """Score only the model of all pieces, for pieces without which a class has no rows."""

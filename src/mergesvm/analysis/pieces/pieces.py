@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -26,32 +25,16 @@ Grams = tuple[Numbers, ...]
 class Pieces:
     """Several pieces of knowledge: their counts and sums for the classes of all, about one anchor, and their total.
 
-    Gram matrices are large and stay about the anchor of their piece.
+    Rows and counts are (pieces, classes). Sums (pieces, classes, width) are about the anchor of the total, the mean of
+    all rows. Gram matrices are large and stay about the anchor of their piece; there is one per class, or a single one
+    in the pooled form. Shifts (pieces, width) are the anchor of each piece minus that of the total.
 
-    Attributes
-    ----------
-    names : tuple of str
-    each : tuple of Knowledge
-    total : Knowledge
-        All pieces merged, about the mean of all rows.
-    grams : tuple of tuples of arrays
-        Gram matrices of each piece: one per class, or a single one in the pooled form.
-    rows : array of int, shape (pieces, classes)
-    counts : array of shape (pieces, classes)
-    sums : array of shape (pieces, classes, width)
-        About the anchor of the total.
-    shifts : array of shape (pieces, width)
-        Anchor of each piece minus the anchor of the total.
-
-    Examples
-    --------
     >>> import mergesvm as ms
-    >>> pieces = Pieces.of({"day 1": ms.learn([[0.0], [1.0]], ["a", "b"]), "day 2": ms.learn([[5.0]], ["b"])})
+    >>> pieces = Pieces.of([ms.learn([[0.0], [1.0]], ["a", "b"]), ms.learn([[5.0]], ["b"])])
     >>> pieces.total.anchor, pieces.rows.tolist()
     (array([2.]), [[1, 1], [0, 1]])
     """
 
-    names: tuple[str, ...]
     each: tuple[Knowledge, ...]
     total: Knowledge
     grams: tuple[Grams, ...]
@@ -61,16 +44,12 @@ class Pieces:
     shifts: Numbers
 
     @classmethod
-    def of(cls, pieces: Mapping[str, Knowledge] | Sequence[Knowledge], engine: Threads | None = None) -> Pieces:
-        """Pieces from a mapping or a sequence; see :func:`named_pieces` for the names."""
-        return cls.from_named(*named_pieces(pieces), engine or Threads(1))
-
-    @classmethod
-    def from_named(
-        cls, names: tuple[str, ...], each: tuple[Knowledge, ...], engine: Threads, *, pooled: bool = False
-    ) -> Pieces:
-        """Pieces with names; ``pooled`` sums the Gram matrices over the classes, so that less is read later."""
-        signature = reduce(_merged_signature, (piece.signature for piece in each))
+    def of(cls, each: Sequence[Knowledge], engine: Threads | None = None, *, pooled: bool = False) -> Pieces:
+        """Align pieces; ``pooled`` sums the Gram matrices over the classes, so that less is read later."""
+        each, engine = tuple(each), engine or Threads(1)
+        signature = each[0].signature
+        for piece in each[1:]:
+            signature = signature if signature == piece.signature else signature.joined(piece.signature)
         grams = tuple(piece.grams for piece in each)
         if pooled and signature.per_class:
             grams = _pooled_grams(each, engine)
@@ -102,7 +81,7 @@ class Pieces:
             precision="float32" if any(piece.precision == "float32" for piece in each) else "float64",
             provenance=tuple(origin for piece in each for origin in piece.provenance),
         )
-        return cls(names, each, total, grams, rows, counts, sums, shifts)
+        return cls(each, total, grams, rows, counts, sums, shifts)
 
     def __len__(self) -> int:
         return len(self.each)
@@ -115,10 +94,14 @@ class Pieces:
         """The total minus one piece."""
         piece = self.each[index]
         if piece.per_class and not self.total.per_class:
-            grams = self.grams[index]
-            peaks = piece.peaks.sum(axis=0, keepdims=True)[: len(grams)]
-            piece = replace(piece, signature=replace(piece.signature, per_class=False), grams=grams, peaks=peaks)
+            piece = pooled_knowledge(piece, self.grams[index])
         return self.total - piece
+
+
+def pooled_knowledge(knowledge: Knowledge, grams: Grams) -> Knowledge:
+    """Knowledge in the pooled form, with a given Gram matrix of all classes (or none, if it has no rows)."""
+    peaks = knowledge.peaks.sum(axis=0, keepdims=True)[: len(grams)]
+    return replace(knowledge, signature=replace(knowledge.signature, per_class=False), grams=grams, peaks=peaks)
 
 
 def named_pieces(pieces: Any, min_pieces: int = 2) -> tuple[tuple[str, ...], tuple[Knowledge, ...]]:
@@ -148,10 +131,6 @@ def _default_names(each: tuple[Knowledge, ...]) -> tuple[str, ...]:
     sources = [piece.provenance[0].source if len(piece.provenance) == 1 else "" for piece in each]
     unique = [bool(source) and sources.count(source) == 1 for source in sources]
     return tuple(sources[index] if unique[index] else f"piece {index}" for index in range(len(each)))
-
-
-def _merged_signature(one: Signature, other: Signature) -> Signature:
-    return one if one == other else one.joined(other)
 
 
 def _pooled_grams(each: tuple[Knowledge, ...], engine: Threads) -> tuple[Grams, ...]:

@@ -1,4 +1,4 @@
-"""Means and covariances of the scores of many models within the classes of many pieces."""
+"""Means and covariances of the scores of many models within the classes of many pieces, and expected accuracies."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.analysis.normal import normal_draws, probability_highest, probability_positive
 from mergesvm.analysis.pieces.pieces import Pieces
 from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.multiclass.votes import winners
 
 Numbers = NDArray[np.float64]
+
+DRAWS = 128
+"""Number of quasi-random draws per class for one-vs-one voting, which has no closed form."""
 
 
 class ScoreMoments(NamedTuple):
@@ -46,6 +51,37 @@ class ScoreMoments(NamedTuple):
         with np.errstate(invalid="ignore"):
             mean: Numbers = means.sum(axis=-1) / there.sum(axis=-1)
         return mean
+
+    def accuracies(self, one_vs_one: bool) -> Numbers:
+        """Expected fraction of rows predicted correctly if scores are normal, (...,); NaN without rows.
+
+        With one problem, scores of the second class are positive. With one problem per class, the score of the true
+        class is the highest; one-vs-one, the true class has most votes.
+
+        >>> one = ScoreMoments(np.array([1.0, 3.0]), np.array([[-1.0], [1.0]]), np.ones((2, 1)))
+        >>> float(one.accuracies(False).round(4))
+        0.8413
+        """
+        if self.means.shape[-1] == 1:
+            variances = np.broadcast_to(np.maximum(self.variances[..., 0], 0.0), self.counts.shape)
+            recalls = probability_positive(self.means * np.array([[-1.0], [1.0]]), variances[..., None, None])
+        elif one_vs_one:
+            recalls = self._recalls_by_voting()
+        else:
+            recalls = probability_highest(self.means, self.covariances)
+        with np.errstate(invalid="ignore"):
+            fractions: Numbers = (recalls * self.counts).sum(axis=-1) / self.counts.sum(axis=-1)
+        return fractions
+
+    def _recalls_by_voting(self) -> Numbers:
+        n_classes, n_problems = self.means.shape[-2:]
+        draws, recalls = normal_draws(n_problems, DRAWS), np.zeros(self.counts.shape)
+        spread = np.broadcast_to(self.covariances, (*self.counts.shape, n_problems, n_problems))
+        for at in zip(*np.nonzero(self.counts), strict=True):
+            values, vectors = np.linalg.eigh(spread[at])
+            drawn = self.means[at] + draws @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+            recalls[at] = (winners(drawn, n_classes, "recount") == at[-1]).mean()
+        return recalls
 
     def pooled(self) -> ScoreMoments:
         """The moments with one covariance for all classes."""

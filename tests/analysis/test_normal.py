@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from mergesvm.analysis.orthant import probability_positive
+from mergesvm.analysis.normal import probability_positive
 
 
 def test_orthant_probabilities_are_close_to_scipy():
