@@ -25,31 +25,31 @@ check: .venv/ready          ## lint, format, types, and the direction of the imp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/ready-bench    ## against the peers and the machine's limit, in one run
+bench: .venv/ready-bench    ## MergeSVC beside other linear classifiers and the limit of the machine
 	$(BIN)/python benchmarks/run.py
 
-bench-files: .venv/ready-bench  ## the same where rows come from files; makes up to 15 GB of them in a temporary folder
+bench-files: .venv/ready-bench  ## learning from files; generates up to 15 GB in a temporary folder
 	$(BIN)/python benchmarks/files.py
 
-bench-maps: .venv/ready-bench   ## feature maps on real data, beside scikit-learn's own
+bench-maps: .venv/ready-bench   ## feature maps on real data, beside those of scikit-learn
 	$(BIN)/python benchmarks/maps.py
 
-bench-streams: .venv/ready-bench  ## rows one at a time: exactness over a million rows, C, speed; draws docs/pictures
+bench-streams: .venv/ready-bench  ## RecursiveSVC: accuracy of the coefficients, effect of C, speed; draws docs/pictures
 	$(BIN)/python benchmarks/streams.py
 
-bench-engines: .venv/ready-bench  ## MPI, Dask and Spark: two workers beside one, and beside the peers
+bench-engines: .venv/ready-bench  ## efficiency of MPI and Dask, and Spark beside MLlib
 	$(BIN)/python benchmarks/engines.py
 
-bench-democratic: .venv/ready-bench  ## Pegasos beside its peers, one-vs-one
+bench-democratic: .venv/ready-bench  ## Pegasos beside scikit-learn, one-vs-one
 	$(BIN)/python benchmarks/democratic.py
 
-bench-kernel: .venv/ready-bench  ## kernel machines beside LIBSVM and ThunderSVM, and what units cost; draws docs/pictures
+bench-kernel: .venv/ready-bench  ## kernel SVM beside LIBSVM and ThunderSVM, and its cost by units; draws docs/pictures
 	$(BIN)/python benchmarks/kernel.py
 
-bench-answers: .venv/ready-bench  ## what is answered from the sums alone, beside grid search, and how far estimates are off
+bench-answers: .venv/ready-bench  ## questions answered from the sums, beside grid search, and errors of estimates
 	$(BIN)/python benchmarks/answers.py
 
-bench-scaling: .venv/ready-bench  ## the cost model of many workers, checked by ranks of MPI; draws docs/pictures/scaling.png
+bench-scaling: .venv/ready-bench  ## cost model of many workers, compared with MPI ranks; draws docs/pictures/scaling.png
 	$(BIN)/python benchmarks/scaling.py
 
 .venv/bin/python:

@@ -1,4 +1,7 @@
-"""Where one way to sum rows overtakes another: measures MAX_NARROW_WIDTH, DENSE and SECONDS_SAVED_PER_*."""
+"""Widths and densities at which one way to compute Gram matrices overtakes another.
+
+Measures MAX_NARROW_WIDTH, MAX_SPARSE_DENSITY and SECONDS_SAVED_PER_*.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def blas_sums(batch, anchor, jit) -> None:
 def dense() -> None:
     jit = GRAM_JIT.load()
     generator = np.random.default_rng(0)
-    table = Table("width", "classes", "compiled ns/row", "BLAS ns/row", "compiled is faster by", title="Dense rows")
+    table = Table("width", "classes", "compiled ns/row", "BLAS ns/row", "BLAS / compiled", title="Dense rows")
     for width in (8, 16, 28, 48, 64, 96, 128, 160):
         for n_classes in (2, 10):
             rows = 20_000_000 // width

@@ -1,4 +1,4 @@
-"""Real data for the benchmarks: from a folder (--data or MERGESVM_DATA), else from OpenML."""
+"""Data sets of the benchmarks: from a folder (--data or MERGESVM_DATA), or from OpenML."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def mnist(where: Path | None):
 
 
 def fashion_mnist(where: Path | None):
-    """60,000 + 10,000 rows x 784 pixels, 10 kinds of clothing, as uint8."""
+    """60,000 + 10,000 rows x 784 pixels, 10 classes of clothing, as uint8."""
     if where is None:
         X, y = fetch_openml("Fashion-MNIST", version=1, return_X_y=True, as_frame=False)
         X, y = X.astype(np.uint8), y.astype(int)
@@ -49,7 +49,7 @@ def _idx(where: Path):
 
 
 def emnist(where: Path | None):
-    """Letters and digits, 47 classes: by-merge test rows, at most 2,800 a class, shuffled; 60 % to learn from."""
+    """Letters and digits, 47 classes: by-merge test rows, at most 2,800 per class; a random 60/40 split."""
     if where is None:
         return None
     with np.load(where / "emnist" / "emnist_bymerge_test.npz") as file:
@@ -62,7 +62,7 @@ def emnist(where: Path | None):
 
 
 def covtype(where: Path | None):
-    """581,012 rows x 54 columns, 7 kinds of forest: a random 80/20 split of seed 0."""
+    """581,012 rows x 54 columns, 7 classes of forest: a random 80/20 split."""
     if where is None:
         X, y = fetch_covtype(return_X_y=True)
     else:
@@ -89,7 +89,7 @@ def a9a(where: Path | None):
 
 
 def letter(where: Path | None):
-    """15,000 + 5,000 rows x 16 measures of letters, from 0 to 1; 26 classes, as whole numbers."""
+    """15,000 + 5,000 rows x 16 features of letters, from 0 to 1; 26 classes, as integers."""
     if where is None:
         X, y = fetch_openml("letter", version=1, return_X_y=True, as_frame=False)
         X, y = X.astype(float), y.astype(str)
@@ -102,7 +102,7 @@ def letter(where: Path | None):
 
 
 def pendigits(where: Path | None):
-    """7,494 + 3,498 rows x 16 places of a pen, 10 digits."""
+    """7,494 + 3,498 rows x 16 pen coordinates, 10 digits."""
     if where is None:
         X, y = fetch_openml("pendigits", version=1, return_X_y=True, as_frame=False)
         X, y = X.astype(float), y.astype(int)
@@ -112,7 +112,7 @@ def pendigits(where: Path | None):
 
 
 def spambase(where: Path | None):
-    """4,601 rows x 57 counts of words, 2 classes: a random 70/30 split of seed 0."""
+    """4,601 rows x 57 word frequencies, 2 classes: a random 70/30 split."""
     if where is None:
         X, y = fetch_openml("spambase", version=1, return_X_y=True, as_frame=False)
         X, y = X.astype(float), y.astype(int)
@@ -125,7 +125,7 @@ def spambase(where: Path | None):
 
 
 def five_million(rows: int = 5_000_000, width: int = 28):
-    """Two overlapping classes of narrow rows, the size of the HIGGS set, and rows to test on; made, not real."""
+    """Synthetic: two overlapping classes of normal rows, as wide as the HIGGS data set, and 200,000 test rows."""
     generator = np.random.default_rng(0)
     w = generator.normal(size=width)
     X = np.empty((rows + 200_000, width))

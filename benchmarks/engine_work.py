@@ -1,4 +1,4 @@
-"""What every engine is given to do, and the program that ranks of MPI run to do it.
+"""The workloads of the engine benchmark, and the program that MPI ranks run::
 
 mpiexec -n 2 python benchmarks/engine_work.py float64 FOLDER 3
 """
@@ -31,45 +31,45 @@ TITLES = {
 
 
 def prepare(folder: Path, data: Path | None) -> None:
-    """Make the files, once."""
+    """Write the files, once."""
     make_files.parquet(folder, NARROW_ROWS)
     if not (folder / "float32.features").exists():
         X, y, _, _ = mnist(data)
         np.save(folder / "digits.npy", X)
-        np.save(folder / "answers.npy", y)
+        np.save(folder / "labels.npy", y)
         for precision in ("float64", "float32"):
-            plan = ms.features.HiddenLayer(FEATURES, seed=0, precision=precision).freeze(X)
-            plan.save(folder / f"{precision}.features")
+            layer = ms.features.HiddenLayer(FEATURES, seed=0, precision=precision).freeze(X)
+            layer.save(folder / f"{precision}.features")
 
 
 def work(name: str, folder: Path) -> tuple[ms.Scan, ms.features.FeatureMap | None]:
-    """Rows to learn from, and the map to learn them by."""
+    """The rows of a workload, and its feature map."""
     if name == "narrow":
         return ms.scan(folder / f"narrow-{NARROW_ROWS}.parquet", label="y"), None
-    digits = ms.scan(folder / "digits.npy", label=folder / "answers.npy")
+    digits = ms.scan(folder / "digits.npy", label=folder / "labels.npy")
     return digits, ms.features.load(folder / f"{name}.features")
 
 
 def pin(core: int) -> None:
-    """Let this process run on one core only."""
+    """Pin this process to one core."""
     os.sched_setaffinity(0, {ALL_CORES[core % len(ALL_CORES)]})
 
 
 def confine(cores: int) -> None:
-    """Let all threads of this process run on so many cores only: Dask's client and scheduler have those of its workers.
+    """Restrict all threads of this process, Dask's client and scheduler, to the first cores.
 
-    With a core of their own beside one worker, and none beside two, one worker would have had help.
+    If they had a core to themselves with one worker, and none with two, the comparison would favour one worker.
     """
     allowed = ALL_CORES[:cores]
     for thread in Path("/proc/self/task").iterdir():
         os.sched_setaffinity(int(thread.name), allowed)
 
 
-class Turn(NamedTuple):
-    """What was measured at one go: seconds, and what was sent."""
+class Run(NamedTuple):
+    """Seconds with the engine, seconds of the same work without it, and the traffic of the engine."""
 
     engine: float
-    by_hand: float
+    without: float
     sent: int
     messages: int
 
@@ -80,14 +80,14 @@ def traffic_since(before: Traffic, after: Traffic) -> tuple[int, int]:
 
 
 def learn_part(part: ms.Scan, features) -> float:
-    """Learn by hand, on one thread; the seconds it took."""
+    """Seconds for learning one part on one thread, without the engine."""
     start = time.perf_counter()
     ms.learn(part, features=features, n_jobs=1)
     return time.perf_counter() - start
 
 
 def ranks(name: str, folder: Path, repeats: int) -> None:
-    """One rank and two ranks in turns. While one works alone, the other sleeps."""
+    """Measure one rank and two ranks in turn. While one works alone, the other sleeps."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -96,20 +96,20 @@ def ranks(name: str, folder: Path, repeats: int) -> None:
     scan, features = work(name, folder)
     teams = [MPI.COMM_SELF, comm]
     engines = [ms.engines.MPI(team, root=0) for team in teams]
-    turns = []
+    repetitions = []
     for number in range(repeats + WARM_UPS):
-        turn: dict[int, Turn] = {}
+        runs: dict[int, Run] = {}
         for team, engine in list(zip(teams, engines, strict=True))[:: -1 if number % 2 else 1]:
             wait_quietly(comm)
             if comm.rank < team.size:
-                turn[team.size] = rank_turn(engine, team, scan, features)
-        turns.append(turn)
+                runs[team.size] = rank_run(engine, team, scan, features)
+        repetitions.append(runs)
     if comm.rank == 0:
-        print(json.dumps(turns[WARM_UPS:]))
+        print(json.dumps(repetitions[WARM_UPS:]))
 
 
-def rank_turn(engine: ms.engines.MPI, team, scan: ms.Scan, features) -> Turn:
-    """Learn with the engine, and by hand."""
+def rank_run(engine: ms.engines.MPI, team, scan: ms.Scan, features) -> Run:
+    """Learn with the engine, and without."""
     before = engine.traffic
     team.Barrier()
     start = time.perf_counter()
@@ -118,12 +118,12 @@ def rank_turn(engine: ms.engines.MPI, team, scan: ms.Scan, features) -> Turn:
     seconds = time.perf_counter() - start
     part = scan.parts(team.size)[team.rank]
     team.Barrier()
-    by_hand = max(team.allgather(learn_part(part, features)))
-    return Turn(seconds, by_hand, *traffic_since(before, engine.traffic))
+    without = max(team.allgather(learn_part(part, features)))
+    return Run(seconds, without, *traffic_since(before, engine.traffic))
 
 
 def wait_quietly(comm) -> None:
-    """Wait for all ranks. MPI's own waiting keeps a core busy, and so slows the other one down."""
+    """Wait for all ranks without polling at full speed, as MPI does, which would slow the other rank down."""
     request = comm.Ibarrier()
     while not request.Test():
         time.sleep(0.001)

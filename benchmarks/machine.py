@@ -1,4 +1,4 @@
-"""The machine's own limits, and how to measure fairly on a machine that is shared."""
+"""Limits of the machine, and timing that is fair on a shared machine."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ PACKAGES = ("mergesvm", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex"
 
 
 def describe(threads: int) -> str:
+    """Versions of the packages, and the machine."""
     versions = []
     for name in PACKAGES:
         try:
@@ -32,11 +33,12 @@ def describe(threads: int) -> str:
 
 
 def warm_memory(gigabytes: float = 4.0) -> None:
-    """Touch memory once, so that no contender pays for pages the machine hands out for the first time."""
+    """Touch memory once, so that page faults are not part of the first measurement."""
     np.ones(int(gigabytes * 2**27))
 
 
 def best(function, repeats: int = 5) -> float:
+    """Seconds of the fastest of several calls."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -46,7 +48,7 @@ def best(function, repeats: int = 5) -> float:
 
 
 def syrk_rate(kind: type, threads: int, width: int = 784) -> float:
-    """Multiply-adds x 2 / 2 (one triangle) a second of X'X by BLAS: rows x width^2 / time, the best of all ways."""
+    """Flop per second of one triangle of X'X by BLAS: rows x width^2 / time, with the faster use of the threads."""
     X = np.random.default_rng(0).normal(size=(8192, width)).astype(kind)
     work = X.shape[0] * width**2
     together = work / best(lambda: X.T @ X)
@@ -55,7 +57,7 @@ def syrk_rate(kind: type, threads: int, width: int = 784) -> float:
 
 
 def gemm_rate(kind: type, threads: int, inputs: int, width: int) -> float:
-    """Multiply-adds x 2 a second of X W by BLAS, the best of all ways."""
+    """Flop per second of X W by BLAS, with the faster use of the threads."""
     generator = np.random.default_rng(0)
     X, W = (generator.normal(size=shape).astype(kind) for shape in ((8192, inputs), (inputs, width)))
     out = np.empty((threads, len(X), width), dtype=kind)
@@ -70,17 +72,17 @@ def gemm_rate(kind: type, threads: int, inputs: int, width: int) -> float:
 
 
 def read_rate(threads: int) -> float:
-    """Bytes a second at which memory is read, all threads together."""
+    """Bytes per second at which all threads together read memory."""
     X = np.ones((threads, 2**25))
     return X.nbytes / best(lambda: Threads(threads).map(np.sum, list(X)))
 
 
-def rounds(contenders: dict, repeats: int) -> dict[str, list[float]]:
-    """Time contenders in turn, several rounds, so that a slow moment of the machine strikes all alike."""
+def time_in_turn(contenders: dict, repeats: int) -> dict[str, list[float]]:
+    """Seconds of several runs of each contender, in turn, so that slow phases of the machine affect all alike."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(repeats):
         for name, run in contenders.items():
-            time.sleep(0.15)  # threads of the one before may still be spinning
+            time.sleep(0.15)  # threads of the previous contender may still be spinning
             start = time.perf_counter()
             run()
             times[name].append(time.perf_counter() - start)
@@ -88,7 +90,7 @@ def rounds(contenders: dict, repeats: int) -> dict[str, list[float]]:
 
 
 def within(seconds: float, function):
-    """What a function returns, run in a process of its own, and its time; None if it takes longer."""
+    """Run a function in its own process: its seconds and result, or None if it takes longer than given."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 
@@ -106,7 +108,7 @@ def within(seconds: float, function):
 
 
 class PeakMemory:
-    """The highest resident memory within a ``with`` block, above that at its beginning."""
+    """Peak resident memory of a ``with`` block, relative to its beginning."""
 
     def __enter__(self):
         self._process = psutil.Process()

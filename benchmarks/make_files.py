@@ -1,4 +1,4 @@
-"""Files for the benchmarks of reading: made once, block by block, and put in place only when they are complete."""
+"""Files for the benchmarks, written once, block by block, and renamed when they are complete."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ HELD_OUT_ROWS = 200_000
 SPARSE_WIDTH, STORED = 200, 20
 A9A_WIDTH, A9A_TIMES = 123, 10
 
-HELD_OUT_BLOCK = 2**32  # the number of a block that no file of rows has
+HELD_OUT_BLOCK = 2**32  # a block number that no file contains
 VW_LINE = "%s |" + "".join(f" {column}:%s" for column in range(WIDTH)) + "\n"
 VW_LABELS = {"0": "-1", "1": "1"}
 
 
 def once(path: Path, write: Callable[[Path], object]) -> Path:
-    """A file that is written if it is not there; one left behind by an interrupted run is never taken for it."""
+    """Write a file if it does not exist. Files of interrupted runs are not mistaken for it."""
     if not path.exists():
         unfinished = path.with_name(f"unfinished-{path.name}")
         write(unfinished)
@@ -38,12 +38,12 @@ def once(path: Path, write: Callable[[Path], object]) -> Path:
 
 
 def narrow_weights():
-    """What the classes of narrow rows depend on; the noise beside it is NOISE times a standard normal number."""
+    """Weights w of the narrow rows: the class is 1 if w.x + NOISE z > 0, with z standard normal."""
     return np.random.default_rng(0).normal(size=WIDTH).astype(np.float32)
 
 
 def narrow_block(number: int, rows: int):
-    """Two overlapping classes, as in datasets.five_million; a block is the same whatever the size of the file."""
+    """Two overlapping classes, as in datasets.five_million. A block is the same for all sizes of files."""
     weights = narrow_weights()
     generator = np.random.default_rng([1, number])
     X = generator.standard_normal((rows, WIDTH), dtype=np.float32)
@@ -54,7 +54,7 @@ def narrow_block(number: int, rows: int):
 def narrow_batches(rows: int) -> Iterator[pa.RecordBatch]:
     names = [*(f"x{column}" for column in range(WIDTH)), "y"]
     for start in range(0, rows, GROUP_ROWS):
-        # Always a whole block, so that small files are the beginning of large ones.
+        # Always generate a whole block, so that a small file is the beginning of a larger one.
         X, y = narrow_block(start // GROUP_ROWS, GROUP_ROWS)
         stop = min(rows - start, GROUP_ROWS)
         yield pa.record_batch([*(pa.array(column[:stop]) for column in X.T), pa.array(y[:stop])], names=names)
@@ -93,7 +93,7 @@ def gzipped(path: Path) -> Path:
 
 
 def vowpal_wabbit_text(folder: Path, rows: int) -> Path:
-    """The same rows with the same digits as in CSV; features are numbers, which Vowpal Wabbit need not hash."""
+    """The rows of the CSV file, digit by digit. Features have numbers for names, which are not hashed."""
 
     def write(path):
         with csv(folder, rows).open() as source, path.open("w") as sink:
@@ -106,7 +106,7 @@ def vowpal_wabbit_text(folder: Path, rows: int) -> Path:
 
 
 def vowpal_wabbit_cache(text: Path) -> Path:
-    """The rows of a text as Vowpal Wabbit itself keeps them for further passes."""
+    """The binary cache that Vowpal Wabbit makes of a text for further passes."""
 
     def write(path):
         import vowpalwabbit
@@ -125,12 +125,12 @@ def held_out(folder: Path) -> Path:
 
 
 def sparse_block(seed: int, rows: int, decimals: int | None):
-    """Sparse rows of two classes, with one value in each tenth column or so; rounded, or with all their digits."""
+    """Sparse rows of two classes, with one value in each group of ten columns; rounded, or with all digits."""
     weights = np.random.default_rng(2).normal(size=SPARSE_WIDTH)
     generator = np.random.default_rng([3, seed])
     apart = SPARSE_WIDTH // STORED
     columns = np.arange(0, SPARSE_WIDTH, apart) + generator.integers(0, apart, size=(rows, STORED))
-    # dump_svmlight_file takes 32-bit indices only.
+    # dump_svmlight_file accepts only 32-bit indices.
     columns, starts = columns.astype(np.int32).ravel(), np.arange(rows + 1, dtype=np.int32) * STORED
     values = generator.normal(size=rows * STORED)
     values = values if decimals is None else np.round(values, decimals)

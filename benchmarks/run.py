@@ -1,6 +1,6 @@
-"""mergesvm against its peers and against the machine's own limit, in one run: ``make bench``.
+"""MergeSVC beside other linear classifiers and the limit of the machine: ``make bench``.
 
-Every contender learns and solves; times are the best of several rounds in which all take turns.
+Contenders run in turn, several times; each run learns and solves.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 import mergesvm as ms
 from datasets import a9a, five_million, folder, mnist
-from machine import PeakMemory, describe, read_rate, rounds, syrk_rate, warm_memory, within
+from machine import PeakMemory, describe, read_rate, syrk_rate, time_in_turn, warm_memory, within
 
 warnings.simplefilter("ignore")
 THREADS = 2
@@ -30,19 +30,19 @@ console = Console(width=118)
 
 
 class IncrementalRidge:
-    """scikit-learn-intelex, as a classifier: targets -1 and +1, one column a class."""
+    """IncrementalRidge of scikit-learn-intelex as a classifier: targets -1 and +1, one column per class."""
 
     def __init__(self, y, kind=np.float64):
         self.classes = np.unique(y)
         one_column = len(self.classes) == 2
         targets = np.where(y == self.classes[1], 1, -1) if one_column else np.where(y[:, None] == self.classes, 1, -1)
-        self.targets = targets.astype(kind)  # ready made: not part of its time
+        self.targets = targets.astype(kind)  # not part of the time
 
     def fit(self, X, _):
         from sklearnex.linear_model import IncrementalRidge as Peer
 
         self.ridge = Peer(alpha=1.0).fit(X, self.targets)
-        self.ridge.coef_  # noqa: B018 the peer solves when first asked
+        self.ridge.coef_  # noqa: B018 solved on first access
         return self
 
     def predict(self, X):
@@ -50,8 +50,8 @@ class IncrementalRidge:
         return self.classes[(scores > 0).astype(int)] if len(self.classes) == 2 else self.classes[scores.argmax(axis=1)]
 
 
-def compare(title, mine, closed_form, others, X, y, test, truth, limit, repeats, patience, dense=None):
-    """One table: mergesvm and the peers on the same rows; ``limit`` are the seconds of the machine's own limit."""
+def compare(title, mine, closed_form, others, X, y, test, truth, limit, repeats, timeout, dense=None):
+    """Print a table of all contenders on the same rows; ``limit`` is the time that the machine needs at least."""
     fitted = {}
 
     def runner(name, machine, rows):
@@ -63,13 +63,13 @@ def compare(title, mine, closed_form, others, X, y, test, truth, limit, repeats,
     rows = {name: (dense if dense is not None and name == "IncrementalRidge" else X) for name in closed_form | others}
     contenders = {name: runner(name, machine, data) for name, (machine, data) in mine.items()}
     contenders |= {name: runner(name, machine, rows[name]) for name, machine in (closed_form | others).items()}
-    times = rounds(contenders, repeats)
-    svc = within(patience, lambda: (LinearSVC(dual=False).fit(X, y).predict(test) == truth).mean())
+    times = time_in_turn(contenders, repeats)
+    svc = within(timeout, lambda: (LinearSVC(dual=False).fit(X, y).predict(test) == truth).mean())
 
     peers = {name: min(times[name]) for name in closed_form | others}
     fastest_closed = min(min(times[name]) for name in closed_form)
     table = Table(
-        "", "best s", "median s", "accuracy", "x fastest peer", "x closed form", "share of limit", title=title
+        "", "best s", "median s", "accuracy", "x fastest peer", "x closed form", "fraction of limit", title=title
     )
     for name in contenders:
         best = min(times[name])
@@ -88,7 +88,7 @@ def compare(title, mine, closed_form, others, X, y, test, truth, limit, repeats,
         )
     table.add_row(
         "LinearSVC(dual=False)",
-        f"> {patience:.0f}" if svc is None else f"{svc[0]:.2f}",
+        f"> {timeout:.0f}" if svc is None else f"{svc[0]:.2f}",
         "",
         "" if svc is None else f"{svc[1]:.2%}",
     )
@@ -96,11 +96,11 @@ def compare(title, mine, closed_form, others, X, y, test, truth, limit, repeats,
 
 
 def test_like(data, test):
-    """Test rows in the units of the rows learned: pixels as they are, or as shares of 255."""
+    """Test rows scaled as the training rows: pixels from 0 to 255, or from 0 to 1."""
     return np.round(test * 255).astype(np.uint8) if data.dtype == np.uint8 else test.astype(data.dtype)
 
 
-def narrow(repeats, patience):
+def narrow(repeats, timeout):
     X, y, test, truth = five_million()
     compare(
         "5,000,000 x 28 float64, 2 classes",
@@ -113,12 +113,12 @@ def narrow(repeats, patience):
         truth,
         {"MergeSVC": X.nbytes / read_rate(THREADS)},
         repeats,
-        patience,
+        timeout,
     )
     console.print("limit: reading the rows from memory once\n")
 
 
-def pixels(where, repeats, patience):
+def pixels(where, repeats, timeout):
     X8, y, test8, truth = mnist(where)
     work = len(X8) * X8.shape[1] ** 2
     for kind in (np.float64, np.float32):
@@ -139,7 +139,7 @@ def pixels(where, repeats, patience):
             truth,
             dict.fromkeys(mine, seconds),
             repeats,
-            patience,
+            timeout,
         )
         console.print(f"limit: X'X at the measured syrk rate, {work / seconds / 1e9:.0f} Gflop/s {kind.__name__}\n")
     one_vs_one(X8, y, test8, truth, repeats)
@@ -154,7 +154,7 @@ def one_vs_one(X8, y, test8, truth, repeats):
         "solve one-vs-rest": lambda: ms.solve(k, C=0.1, n_jobs=THREADS),
         "solve one-vs-rest, balanced": lambda: ms.solve(k, C=0.1, class_weight="balanced", n_jobs=THREADS),
     }
-    times = rounds(steps, repeats)
+    times = time_in_turn(steps, repeats)
     accuracy = {
         "solve one-vs-one": steps["solve one-vs-one"](),
         "solve one-vs-rest": steps["solve one-vs-rest"](),
@@ -174,7 +174,7 @@ def one_vs_one(X8, y, test8, truth, repeats):
     )
 
 
-def sparse_rows(where, repeats, patience):
+def sparse_rows(where, repeats, timeout):
     X, y, test, truth = a9a(where)
     compare(
         f"a9a {X.shape[0]:,} x {X.shape[1]} sparse, 2 classes",
@@ -187,14 +187,14 @@ def sparse_rows(where, repeats, patience):
         truth,
         {},
         max(20, repeats),
-        patience,
+        timeout,
         dense=X.toarray(),
     )
-    console.print("IncrementalRidge is given dense rows; RidgeClassifier's cholesky refuses sparse ones.\n")
+    console.print("IncrementalRidge gets dense rows; RidgeClassifier uses sparse_cg.\n")
 
 
 def slices(repeats):
-    """Whether the thousandth slice costs what the second did."""
+    """Time of the thousandth call of partial_fit relative to the second."""
     generator = np.random.default_rng(0)
     X, y = generator.normal(size=(2_000, 100)), generator.integers(0, 5, 2_000)
     early, late = [], []
@@ -210,8 +210,8 @@ def slices(repeats):
                 late.append(took)
     ratio = statistics.median(late) / statistics.median(early)
     console.print(
-        f"partial_fit of 2,000 x 100 rows: {1e3 * statistics.median(early):.2f} ms after one slice, "
-        f"{1e3 * statistics.median(late):.2f} ms after 1,000: ratio {ratio:.2f}\n"
+        f"partial_fit of 2,000 x 100 rows: {1e3 * statistics.median(early):.2f} ms at the start, "
+        f"{1e3 * statistics.median(late):.2f} ms after 1,000 calls: ratio {ratio:.2f}\n"
     )
 
 
@@ -219,13 +219,13 @@ MEMORY_CASES = ("5,000,000 x 28 float64", "MNIST uint8", "MNIST float64", "MNIST
 
 
 def memory(where):
-    """Each case in a process of its own, which has no freed memory to reuse."""
+    """Peak memory of each case, in its own process, which has no freed memory to reuse."""
     table = Table("", "input MB", "knowledge MB", "peak above input MB", title="Resident memory of learning")
     for case in MEMORY_CASES:
         command = [sys.executable, __file__, "--memory-of", case] + (["--data", str(where)] if where else [])
         table.add_row(case, *subprocess.check_output(command, text=True).split())
     console.print(table)
-    console.print("peak: with the knowledge itself\n")
+    console.print("The peak includes the knowledge.\n")
 
 
 def memory_of(case, where):
@@ -242,7 +242,7 @@ def memory_of(case, where):
 
 
 def start_up(repeats):
-    """Import, first fit in a new process, and the price of the compiled kernels."""
+    """Time of the import, of the first fit in a new process, and of loading compiled functions."""
 
     def seconds(script):
         return min(float(subprocess.check_output([sys.executable, "-c", script])) for _ in range(repeats))
@@ -255,15 +255,15 @@ def start_up(repeats):
     load = seconds(iris + clock.format("ms.precompile(); ms.learn(X, y)"))
     console.print(
         f"import mergesvm {mine:.2f} s, {mine / peer:.2f} x import sklearn.linear_model; "
-        f"first fit of iris {fit:.3f} s; loading the compiled kernels {load:.2f} s\n"
+        f"first fit of iris {fit:.3f} s; loading compiled functions {load:.2f} s\n"
     )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", help="folder of data sets; default MERGESVM_DATA, else OpenML")
+    parser.add_argument("--data", help="folder of data sets (default: MERGESVM_DATA, else OpenML)")
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--patience", type=float, default=90, help="seconds after which LinearSVC is given up")
+    parser.add_argument("--timeout", type=float, default=90, help="seconds after which LinearSVC is stopped")
     parser.add_argument("--only", nargs="*", help="narrow pixels sparse slices memory start", default=None)
     parser.add_argument("--memory-of", choices=MEMORY_CASES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -273,9 +273,9 @@ def main():
         memory_of(arguments.memory_of, where)
         return
     parts = {
-        "narrow": lambda: narrow(arguments.repeats, arguments.patience),
-        "pixels": lambda: pixels(where, arguments.repeats, arguments.patience),
-        "sparse": lambda: sparse_rows(where, arguments.repeats, arguments.patience),
+        "narrow": lambda: narrow(arguments.repeats, arguments.timeout),
+        "pixels": lambda: pixels(where, arguments.repeats, arguments.timeout),
+        "sparse": lambda: sparse_rows(where, arguments.repeats, arguments.timeout),
         "slices": lambda: slices(3),
         "memory": lambda: memory(where),
         "start": lambda: start_up(5),
@@ -284,7 +284,7 @@ def main():
     warm_memory()
     ms.precompile()
     generator = np.random.default_rng(0)
-    ms.learn(generator.normal(size=(1000, 3)), np.arange(1000) % 2)  # compile, or load what was compiled before
+    ms.learn(generator.normal(size=(1000, 3)), np.arange(1000) % 2)  # compile, or load from the cache
     ms.learn(sparse.random_array((1000, 30), density=0.05, random_state=generator), np.arange(1000) % 2)
     with threadpool_limits(THREADS):
         for name, run in parts.items():

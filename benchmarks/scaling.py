@@ -1,6 +1,6 @@
-"""What learning with many workers costs: constants, a check by ranks of MPI, and a simulation: ``make bench-scaling``.
+"""Cost model of many workers: measured constants, comparison with MPI ranks, and a simulation: ``make bench-scaling``.
 
-The picture of docs/scaling.md is drawn by the same run.
+Also draws the picture of docs/scaling.md.
 """
 
 from __future__ import annotations
@@ -31,27 +31,25 @@ from mergesvm.reproduce.cascade_cost import (
 )
 from mergesvm.reproduce.cascade_ranks import descriptions, measure_handling, min_cpu_seconds
 from mergesvm.reproduce.cascade_times import core_count, measure, put_rows
-from targets import Targets
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "scaling.png"
 WIDTHS = {28: 1_000_000, 123: 200_000, 500: 40_000, 1_000: 20_000, 2_000: 8_000}
-"""Widths, and how many rows of each are learned to time one."""
+"""Widths, and the number of rows that are timed."""
 
 CHECKED = (123, 1_000)
 RANKS = (1, 2, 4, 8)
 NETWORKS = {"10 Gbit/s, 50 µs": Link(50e-6, 10e9 / 8), "100 Gbit/s, 5 µs": Link(5e-6, 100e9 / 8)}
-"""Made up: what such networks are said to do, not measured."""
+"""Typical values, not measured."""
 
 WORKERS = 2 ** np.arange(11)
-MOST, ALL_ROWS = 1_024, 10**12
+MAX_WORKERS, ALL_ROWS = 1_024, 10**12
 
 console = Console(width=118)
-targets = Targets()
 
 
 @dataclass(frozen=True)
 class Constants:
-    """What one worker's core takes for rows of some width, in two classes."""
+    """Costs of one core for rows of one width and two classes."""
 
     width: int
     start: float
@@ -70,7 +68,7 @@ def made(rows: int, width: int):
 
 
 def constants_of(width: int, rows: int, repeats: int) -> Constants:
-    """Timed on one core, by two numbers of rows: what a call takes, and what a row takes on top."""
+    """Measure the time per call and per row on one core, from runs with two numbers of rows."""
     X, y = made(rows, width)
     few = rows // 16
     with Threads.single_threaded_blas():
@@ -90,8 +88,8 @@ def table(title: str, *columns: str) -> Table:
 
 
 def show_constants(found: dict[int, Constants]) -> None:
-    units = ("call ms", "row µs", "told bytes", "sums bytes", "pack ns/B", "add ns/B", "agree µs")
-    shown = table("What one core takes, 2 classes, dense float64 rows", "width", *units)
+    units = ("call ms", "row µs", "description bytes", "sums bytes", "pack ns/B", "add ns/B", "agree µs")
+    shown = table("Constants of one core, 2 classes, dense float64 rows", "width", *units)
     for width, at in found.items():
         handling = at.handling
         per_byte = (handling.packing, handling.adding)
@@ -108,7 +106,7 @@ def show_constants(found: dict[int, Constants]) -> None:
 
 
 def check(at: Constants, repeats: int) -> None:
-    """The model beside what ranks measure and count."""
+    """Compare the model with times and traffic of MPI ranks."""
     rows = WIDTHS[at.width]
     with tempfile.TemporaryDirectory() as folder:
         put_rows(Path(folder), *made(rows, at.width))
@@ -116,26 +114,23 @@ def check(at: Constants, repeats: int) -> None:
     links = [run.link for run in runs if run.link is not None]
     link = Link(min(each.latency for each in links), max(each.bandwidth for each in links))
     shown = table(
-        f"{rows:,} rows x {at.width:,}: the model beside ranks here (link: {1e6 * link.latency:.1f} µs, "
+        f"{rows:,} rows x {at.width:,}: model and MPI ranks (link: {1e6 * link.latency:.1f} µs, "
         f"{link.bandwidth / 1e9:.1f} GB/s), in milliseconds",
-        *("ranks", "CPU, model", "measured", "off by", "tree, model", "wall, model", "measured", "bytes, model"),
+        *("ranks", "CPU, model", "measured", "error", "tree, model", "wall, model", "measured", "bytes, model"),
         "counted",
     )
-    errors = [check_run(at, run, link, shown) for run in runs]
+    for run in runs:
+        add_run(at, run, link, shown)
     console.print(shown)
-    what = f"width {at.width:,}, {', '.join(map(str, RANKS))} ranks:"
-    unexpected = sum(abs(run.sent - bytes_by_model(at, run.ranks)) for run in runs)
-    targets.at_most(f"{what} bytes off the model", unexpected, 0, "{:,}")
-    targets.at_most(f"{what} CPU seconds off the model by at most", max(map(abs, errors)), 0.2, "{:.0%}")
 
 
 def bytes_by_model(at: Constants, ranks: int) -> int:
-    """All tell all others of their knowledge, and each but the root sends its sums once."""
+    """Bytes sent: each rank describes its knowledge to all others, and all but the root send their sums once."""
     return (ranks - 1) * (ranks * at.load.described + at.load.size)
 
 
-def check_run(at: Constants, run: Measured, link: Link, shown: Table) -> float:
-    """One number of ranks; how far its CPU time is off the model."""
+def add_run(at: Constants, run: Measured, link: Link, shown: Table) -> None:
+    """Add one number of ranks to the table."""
     learning, busy = at.learning(run.rows / run.ranks), min(run.learning)
     joining = joining_seconds(at.load, run.ranks, link, at.handling)
     wall = f"{1e3 * run.wall:,.1f}" if run.ranks <= core_count() else ""
@@ -150,19 +145,18 @@ def check_run(at: Constants, run: Measured, link: Link, shown: Table) -> float:
         f"{bytes_by_model(at, run.ranks):,}",
         f"{run.sent:,}",
     )
-    return busy / learning - 1
 
 
 def show_simulation(found: dict[int, Constants]) -> None:
     shown = table(
-        f"SIMULATION: 10^12 rows at {MOST:,} workers of one such core each",
-        *("width", "learning", "tree (10)", "tree (100)", "rows a worker to break even (10)", "(100)"),
+        f"SIMULATION: 10^12 rows on {MAX_WORKERS:,} workers with one such core each",
+        *("width", "learning", "tree (10)", "tree (100)", "break-even rows per worker (10)", "(100)"),
     )
     for width, at in found.items():
-        trees = [joining_seconds(at.load, MOST, link, at.handling) for link in NETWORKS.values()]
+        trees = [joining_seconds(at.load, MAX_WORKERS, link, at.handling) for link in NETWORKS.values()]
         shown.add_row(
             f"{width:,}",
-            duration(at.learning(ALL_ROWS / MOST)),
+            duration(at.learning(ALL_ROWS / MAX_WORKERS)),
             *(duration(tree) for tree in trees),
             *(f"{tree / at.row:,.0f}" for tree in trees),
         )
@@ -170,18 +164,20 @@ def show_simulation(found: dict[int, Constants]) -> None:
 
 
 def show_remedies(at: Constants, half: Constants) -> None:
-    """What shortens the tree, by the model."""
+    """Ways to shorten the merge, by the model."""
     pooled = Load(at.load.described, sum_bytes(at.width, 2, per_class=False))
     shown = table(
-        f"SIMULATION: joining {MOST:,} workers of {at.width:,} features and 2 classes",
-        *("how", "(10)", "(100)", "rows a worker to break even (10)", "(100)"),
+        f"SIMULATION: merging the knowledge of {MAX_WORKERS:,} workers, {at.width:,} features and 2 classes",
+        *("method", "(10)", "(100)", "break-even rows per worker (10)", "(100)"),
     )
     ways = {
-        "tree": lambda link: joining_seconds(at.load, MOST, link, at.handling),
-        "tree, pooled form": lambda link: joining_seconds(pooled, MOST, link, at.handling),
-        "tree, half the features": lambda link: joining_seconds(half.load, MOST, link, half.handling),
-        "tree of 64 nodes, 16 threads each": lambda link: joining_seconds(at.load, MOST // 16, link, at.handling),
-        "reduce-scatter, gather (not in MPI)": lambda link: scattered_seconds(at.load, MOST, link, at.handling),
+        "tree": lambda link: joining_seconds(at.load, MAX_WORKERS, link, at.handling),
+        "tree, pooled form": lambda link: joining_seconds(pooled, MAX_WORKERS, link, at.handling),
+        "tree, half the features": lambda link: joining_seconds(half.load, MAX_WORKERS, link, half.handling),
+        "tree of 64 nodes, 16 threads each": lambda link: joining_seconds(
+            at.load, MAX_WORKERS // 16, link, at.handling
+        ),
+        "reduce-scatter, gather (not in MPI)": lambda link: scattered_seconds(at.load, MAX_WORKERS, link, at.handling),
     }
     for name, way in ways.items():
         seconds = [way(link) for link in NETWORKS.values()]
@@ -219,38 +215,37 @@ def draw(found: dict[int, Constants]) -> None:
         for name, link in NETWORKS.items():
             times = [at.learning(rows / p) + joining_seconds(at.load, int(p), link, at.handling) for p in WORKERS]
             label = f"$10^{{{len(str(rows)) - 1}}}$ rows" if styles[name] == "-" else None
-            shares = times[0] / np.array(times) / WORKERS
-            efficiency.semilogx(WORKERS, shares, color=f"C{number}", linestyle=styles[name], label=label)
+            efficiencies = times[0] / np.array(times) / WORKERS
+            efficiency.semilogx(WORKERS, efficiencies, color=f"C{number}", linestyle=styles[name], label=label)
     whole.set(title="Hours to learn $10^{12}$ rows", xlabel="workers", ylabel="hours")
     efficiency.set(title=f"Efficiency, {at.width:,} features", xlabel="workers", ylim=(0, 1.05))
-    even.set(title="Rows a worker to break even", xlabel="workers")
+    even.set(title="Break-even rows per worker", xlabel="workers")
     for axes in (whole, efficiency):
         axes.legend()
     figure.suptitle(
-        "SIMULATION by the cost model: one core a worker as measured, 2 classes; dashed: " + ", solid: ".join(NETWORKS)
+        "SIMULATION by the cost model, one core per worker, 2 classes; dashed: " + ", solid: ".join(NETWORKS)
     )
     figure.savefig(PICTURE, dpi=100)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     console.print(describe(1), highlight=False)
     ms.precompile()
-    found = {width: constants_of(width, rows, options.repeat) for width, rows in WIDTHS.items()}
+    found = {width: constants_of(width, rows, options.repeats) for width, rows in WIDTHS.items()}
     show_constants(found)
     for width in CHECKED:
-        check(found[width], options.repeat)
+        check(found[width], options.repeats)
     show_simulation(found)
     show_remedies(found[2_000], found[1_000])
     console.print(
-        f"(10): {', (100): '.join(NETWORKS)}. To break even: as long in the tree as in learning. A tree of {MOST:,} "
-        f"workers has {tree_depth(MOST)} levels.\nThe picture is in docs/pictures/{PICTURE.name}.",
+        f"(10): {', (100): '.join(NETWORKS)}. Break-even: merging takes as long as learning. A tree of {MAX_WORKERS:,} "
+        f"workers has {tree_depth(MAX_WORKERS)} levels.\nPicture: docs/pictures/{PICTURE.name}",
         highlight=False,
     )
     draw(found)
-    targets.show(console)
 
 
 if __name__ == "__main__":
