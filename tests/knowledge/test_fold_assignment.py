@@ -69,7 +69,7 @@ def test_rows_that_are_dropped_need_no_group(tmp_path):
 
 def test_an_error_about_invalid_groups_names_the_file(tmp_path):
     pq.write_table(pa.table({"x": [1.0, 2.0], "who": [0.5, 1.0], "y": [0, 1]}), tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"t\.parquet.*groups has to be one text.*row 0 is 0\.5"):
+    with pytest.raises(DataError, match=r"t\.parquet.*groups must be one string.*row 0 is 0\.5"):
         ms.learn(ms.scan(tmp_path / "t.parquet", label="y", keep=["who"]), folds=2, groups="who")
 
 
