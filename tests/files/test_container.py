@@ -293,7 +293,7 @@ def test_files_of_format_1_can_be_read_once_there_is_another_format(tmp_path, mo
 def test_a_missing_file_is_said_to_be_missing(tmp_path):
     for name in ("nowhere", "no/where", "\0", "x" * 1000):
         for load in (ms.Knowledge.load, ms.load_model):
-            with pytest.raises(errors.MissingFileError, match="no (such )?file"):
+            with pytest.raises(errors.MissingFileError, match=r"no (such )?file"):
                 load(tmp_path / name)
 
 
