@@ -197,7 +197,7 @@ def test_invalid_arguments_raise_errors(wine):
         eliminate(knowledge, multiclass="all")
     with pytest.raises(TypeError, match="Only knowledge"):
         eliminate(X)
-    with pytest.raises(KnowledgeError, match="nothing to solve"):
+    with pytest.raises(KnowledgeError, match="so it cannot be solved"):
         eliminate(knowledge - knowledge)
     with pytest.raises(ParameterError, match="held_out is empty"):
         eliminate(knowledge, held_out=[])

@@ -143,7 +143,7 @@ def test_knowledge_cannot_be_changed(letters):
 def test_merging_or_solving_nothing_is_refused():
     with pytest.raises(KnowledgeError, match="nothing to merge"):
         ms.merge([])
-    with pytest.raises(KnowledgeError, match="nothing to solve"):
+    with pytest.raises(KnowledgeError, match="so it cannot be solved"):
         ms.solve(ms.Knowledge.zero(ms.Signature(ms.features.Identity(), 3)))
     assert ms.merge([ms.learn([[1.0]], ["a"])]).labels == ("a",)
 
@@ -214,7 +214,7 @@ def test_a_given_anchor_is_copied(letters):
 
 
 def test_only_knowledge_is_merged_and_solved(letters):
-    with pytest.raises(TypeError, match="A fitted estimator has it as knowledge_"):
+    with pytest.raises(TypeError, match="Fitted estimators have it as knowledge_"):
         ms.merge([ms.learn(*letters), None])
     with pytest.raises(TypeError, match="not MergeSVC"):
         ms.solve(ms.MergeSVC())

@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 
 import mergesvm as ms
 from cli.commandline import error, ok, run
-from mergesvm.methods.proximal.path import USUAL_CS
+from mergesvm.methods.proximal.path import DEFAULT_CS
 from mergesvm.reports.answers import MAX_OPERATIONS
 from mergesvm.reports.formatting import plain
 from reports.pages import HOSTILE, Page, assert_self_contained
@@ -94,13 +94,13 @@ def test_held_out_loss_and_chosen_c_equal_refits_on_the_rows(report, tmp_path):
         models = [refit(*stacked(pieces, fold), labels, C, balanced) for fold in folds]
         return np.mean([loss(models[fold], *pieces[fold], labels) for fold in folds])
 
-    losses = [held_out(C) for C in USUAL_CS]
-    assert result["C"] == pytest.approx(USUAL_CS[int(np.argmin(losses))])
+    losses = [held_out(C) for C in DEFAULT_CS]
+    assert result["C"] == pytest.approx(DEFAULT_CS[int(np.argmin(losses))])
     assert result["estimates"]["loss"] == pytest.approx(min(losses), rel=1e-8)
     found = {(row["C"], row["class_weight"]): -row["neg_squared_loss"] for row in result["path"]}
     assert len(found) == 50
     for at in (4, 12, 20):
-        C = float(USUAL_CS[at])
+        C = float(DEFAULT_CS[at])
         assert found[C, None] == pytest.approx(losses[at], rel=1e-8)
         assert found[C, "balanced"] == pytest.approx(held_out(C, balanced=True), rel=1e-8)
     assert result["held_out"] == "5 pieces, each in turn"

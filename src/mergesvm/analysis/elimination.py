@@ -13,7 +13,7 @@ from mergesvm.errors import SolverWarning, warn_caller
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.equations import CoefficientScaling, Equations
 from mergesvm.methods.proximal.factor import by_triangles, cholesky_tolerance, trusted_cholesky
-from mergesvm.methods.proximal.losses import Bundle, squared_losses
+from mergesvm.methods.proximal.losses import LinearScores, squared_losses
 from mergesvm.methods.proximal.rounding import CancellationGuard
 from mergesvm.models.solution import Solution
 from mergesvm.multiclass.decomposition import Problems
@@ -86,7 +86,7 @@ def run_elimination(
         solutions.append(elimination.solution())
         if step == steps or len(solutions) * solutions[0].coefs.nbytes > BLOCK_BYTES:
             coefs = np.concatenate([each.coefs for each in solutions])
-            bundle = Bundle(coefs, np.concatenate([each.offsets for each in solutions]), elimination.anchor)
+            bundle = LinearScores(coefs, np.concatenate([each.offsets for each in solutions]), elimination.anchor)
             found = squared_losses(test, bundle, np.tile(signs, (len(solutions), 1)))
             losses.append(found.reshape(len(solutions), -1))
             solutions = []

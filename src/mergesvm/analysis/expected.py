@@ -16,7 +16,7 @@ from mergesvm.errors import FormError, KnowledgeError, SignatureError
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.factor import small_blas
-from mergesvm.methods.proximal.losses import Bundle
+from mergesvm.methods.proximal.losses import LinearScores
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 
@@ -161,7 +161,7 @@ class _Normals:
 
     @classmethod
     def of(cls, models: Sequence[LinearModel | PairwiseModel], knowledge: Knowledge) -> _Normals:
-        stacked = Bundle(
+        stacked = LinearScores(
             np.concatenate([model.coef_ for model in models]),
             np.concatenate([model.offsets_ for model in models]),
             models[0].anchor_,

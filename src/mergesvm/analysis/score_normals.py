@@ -13,7 +13,7 @@ from scipy.special import logsumexp, ndtr
 from mergesvm.data.labels import Label
 from mergesvm.errors import FormError, KnowledgeError, ParameterError
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.methods.proximal.losses import Bundle, score_moments
+from mergesvm.methods.proximal.losses import LinearScores, score_moments
 from mergesvm.models.linear import LinearModel
 
 Numbers = NDArray[np.float64]
@@ -45,7 +45,7 @@ class ScoreNormals:
         labels = _labels(pairs)
         parts: tuple[list[tuple[float, float, float]], ...] = ([], [])
         for model, knowledge in pairs:
-            means, variances = score_moments(knowledge, Bundle(model.coef_, model.offsets_, model.anchor_))
+            means, variances = score_moments(knowledge, LinearScores(model.coef_, model.offsets_, model.anchor_))
             numbers = zip(knowledge.labels, means[:, 0], variances[:, 0], knowledge.frequencies, strict=True)
             for label, mean, variance, count in numbers:
                 parts[labels.index(label)].append((float(mean), float(variance), float(count)))

@@ -22,7 +22,7 @@ from mergesvm.methods.pegasos.training import Pegasos, check_same_rows, train_pe
 from mergesvm.models.hyperplanes import Hyperplanes
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
-from mergesvm.models.schedule import LEAST, MOST, MOST_DRAWN, MOST_STEPS, Schedule
+from mergesvm.models.schedule import MAX_BATCH_SIZE, MAX_SCALE, MAX_STEPS, MIN_SCALE, Schedule
 
 
 class PegasosSVC(LinearClassifier):
@@ -108,14 +108,14 @@ class PegasosSVC(LinearClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,
-        "lambda_": [Number(Real, LEAST, MOST, closed="both")],
-        "n_iter": [Number(Integral, 1, MOST_STEPS, closed="both")],
-        "alpha": [Number(Real, LEAST, MOST, closed="both"), None],
-        "batch_size": [Number(Integral, 1, MOST_DRAWN, closed="both")],
+        "lambda_": [Number(Real, MIN_SCALE, MAX_SCALE, closed="both")],
+        "n_iter": [Number(Integral, 1, MAX_STEPS, closed="both")],
+        "alpha": [Number(Real, MIN_SCALE, MAX_SCALE, closed="both"), None],
+        "batch_size": [Number(Integral, 1, MAX_BATCH_SIZE, closed="both")],
         "average": [Interval(Real, 0, 1, closed="both")],
         "project": ["boolean"],
         "fit_intercept": ["boolean"],
-        "intercept_scaling": [Number(Real, LEAST, MOST, closed="both"), None],
+        "intercept_scaling": [Number(Real, MIN_SCALE, MAX_SCALE, closed="both"), None],
     }
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How the steps of Pegasos are made."""
+"""The schedule of Pegasos: number, size and averaging of steps."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ import numpy as np
 
 from mergesvm.errors import ParameterError
 
-MOST_STEPS = 2**53 - 1
-"""So many steps a float64 can count."""
+MAX_STEPS = 2**53 - 1
+"""The largest count that a float64 represents exactly."""
 
-MOST_DRAWN = 2**24
-"""A step draws at most so many rows: their numbers are kept in memory, on every thread."""
+MAX_BATCH_SIZE = 2**24
+"""Rows of a step, whose numbers every thread keeps in memory."""
 
-LEAST, MOST = 1e-30, 1e30
-"""Between which lambda, and the scale of the intercept, have to be."""
+MIN_SCALE, MAX_SCALE = 1e-30, 1e30
+"""Limits of lambda and of the intercept scaling."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How steps are made, in all problems alike.
+    """How steps are made, the same for all problems.
 
     Attributes
     ----------
     lambda_ : float
-        Weight of w.w / 2 against the mean hinge loss of a row.
+        Weight of w.w / 2 relative to the mean hinge loss.
     n_iter : int
-        How many steps are made.
+        Number of steps.
     batch_size : int
-        How many rows each step draws; it follows the mean of their subgradients.
+        Number of rows per step, whose subgradients are averaged.
     average : float
-        Over which share of the steps, the last ones, w is averaged; 0 for w as the last step leaves it.
+        Fraction of the steps, the last ones, over which w is averaged; 0 for the w of the last step.
     project : bool
-        Whether every step ends in the ball in which the solution is known to lie: w.w <= 1 / lambda, or where rows are
-        weighted the mean weight of a row / lambda.
+        Whether steps are projected onto the ball that contains the solution: w.w <= 1 / lambda, or the mean weight of a
+        row / lambda.
     fit_intercept : bool
-        Whether there is an intercept: that of a feature that is the same in every row.
+        Whether to fit an intercept, as the coefficient of a constant feature.
     intercept_scaling : float, optional
-        The value of that feature; the root mean square length of the rows by default. The intercept is then learned as
-        fast as the coefficients, whatever the units of the rows.
+        The value of that feature (default: the root mean square norm of the rows, so that the intercept is learned as
+        fast as the coefficients).
 
     Examples
     --------
     >>> Schedule(lambda_=0).check()
     Traceback (most recent call last):
     ...
-    mergesvm.errors.ParameterError: lambda_ has to be a number from 1e-30 to 1e+30, not 0.
+    mergesvm.errors.ParameterError: lambda_ must be a number from 1e-30 to 1e+30, not 0.
     """
 
     lambda_: float = 1e-4
@@ -60,27 +60,26 @@ class Schedule:
     intercept_scaling: float | None = None
 
     def check(self) -> Schedule:
-        """The schedule as plain numbers, or an error that names what cannot be."""
-        if not _is(self.lambda_, Real) or not LEAST <= self.lambda_ <= MOST:
-            raise ParameterError(f"lambda_ has to be a number from {LEAST:g} to {MOST:g}, not {self.lambda_!r}.")
-        for name, most in (("n_iter", MOST_STEPS), ("batch_size", MOST_DRAWN)):
+        """The same schedule as plain numbers, or an error that names the invalid parameter."""
+        if not _is(self.lambda_, Real) or not MIN_SCALE <= self.lambda_ <= MAX_SCALE:
+            raise ParameterError(f"lambda_ must be a number from {MIN_SCALE:g} to {MAX_SCALE:g}, not {self.lambda_!r}.")
+        for name, most in (("n_iter", MAX_STEPS), ("batch_size", MAX_BATCH_SIZE)):
             value = getattr(self, name)
             if not _is(value, Integral) or not 1 <= value <= most:
-                raise ParameterError(f"{name} has to be a whole number from 1 to {most:,}, not {value!r}.")
+                raise ParameterError(f"{name} must be an integer from 1 to {most:,}, not {value!r}.")
         scaling = self.intercept_scaling
-        if scaling is not None and (not _is(scaling, Real) or not LEAST <= scaling <= MOST):
+        if scaling is not None and (not _is(scaling, Real) or not MIN_SCALE <= scaling <= MAX_SCALE):
             raise ParameterError(
-                f"intercept_scaling has to be a number from {LEAST:g} to {MOST:g}, or None, not {scaling!r}."
+                f"intercept_scaling must be a number from {MIN_SCALE:g} to {MAX_SCALE:g}, or None, not {scaling!r}."
             )
         if not isinstance(self.average, (Real, np.bool_)) or not 0 <= self.average <= 1:
             raise ParameterError(
-                f"average has to be the share of the steps that is averaged, from 0 (none) to 1 (all), not "
-                f"{self.average!r}."
+                f"average must be a fraction of the steps from 0 (none) to 1 (all), not {self.average!r}."
             )
         for name in ("project", "fit_intercept"):
             value = getattr(self, name)
             if not isinstance(value, (bool, np.bool_)):
-                raise ParameterError(f"{name} has to be True or False, not {value!r}.")
+                raise ParameterError(f"{name} must be True or False, not {value!r}.")
         return Schedule(
             float(self.lambda_),
             int(self.n_iter),

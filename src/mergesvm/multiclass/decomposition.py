@@ -23,11 +23,11 @@ class Problems:
     Attributes
     ----------
     signs : array of {-1, 0, +1}, shape (problems, classes)
-        Which side each class takes; 0 where it takes no part.
+        The side of each class; 0 if it takes no part.
     sides : array of shape (problems, 2)
-        The weights of the negative and of the positive side.
+        Weights of the negative and the positive side.
     classes : array of shape (classes,)
-        What the weight of each class is multiplied with, in all problems.
+        Factor of each class in all problems.
     """
 
     signs: NDArray[np.int8]
@@ -38,7 +38,7 @@ class Problems:
         return len(self.signs)
 
     def weights(self, problem: int) -> NDArray[np.float64]:
-        """The weight of each class in one problem; 0 where it takes no part."""
+        """The weight of each class in one problem; 0 if it takes no part."""
         negative, positive = self.sides[problem]
         sign = self.signs[problem]
         return self.classes * np.where(sign > 0, positive, np.where(sign < 0, negative, 0.0))
@@ -58,7 +58,7 @@ class Problems:
 
 
 def one_vs_rest(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | None = None) -> Problems:
-    """Each class against all others; for two classes one problem, the second class against the first.
+    """One-vs-rest: each class against all others; for two classes one problem, the second against the first.
 
     >>> import mergesvm as ms
     >>> k = ms.learn([[1.0], [2.0], [3.0], [4.0]], ["a", "b", "c", "c"])
@@ -73,7 +73,7 @@ def one_vs_rest(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | 
 
 
 def one_vs_one(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | None = None) -> Problems:
-    """Each pair of classes by itself, in the order (0, 1), (0, 2), ..., (1, 2), ...; the second is the positive one.
+    """One-vs-one: each pair of classes in the order (0, 1), (0, 2), ..., (1, 2), ...; the second class is positive.
 
     >>> import mergesvm as ms
     >>> one_vs_one(ms.learn([[1.0], [2.0], [3.0]], ["a", "b", "c"])).signs
@@ -83,7 +83,7 @@ def one_vs_one(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | N
     """
     if not knowledge.per_class:
         raise FormError(
-            "One-vs-one needs the Gram matrix of every class, and this knowledge holds one pooled matrix. "
+            "One-vs-one needs the Gram matrix of every class, but this knowledge has one pooled matrix. "
             "Use multiclass='ovr', or learn with per_class=True."
         )
     n_classes = len(knowledge.labels)
@@ -97,7 +97,7 @@ def one_vs_one(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | N
 def _weighted(knowledge: Knowledge, signs: NDArray[np.int8], class_weight: Any) -> Problems:
     if not knowledge.per_class and class_weight is not None:
         raise FormError(
-            "In the pooled form class weights are fixed when learning. Solve with class_weight=None, or learn with "
+            "Class weights of pooled knowledge are fixed when learning. Solve with class_weight=None, or learn with "
             "per_class=True."
         )
     sides = np.ones((len(signs), 2))

@@ -30,7 +30,7 @@ def count_votes(scores: Scores, n_classes: int) -> NDArray[np.float64]:
 
 
 def sum_margins(scores: Scores, n_classes: int) -> NDArray[np.float64]:
-    """Sums of the margins, (rows, classes), by which each class has won or lost against the others.
+    """Sums of the margins of each class against the others, (rows, classes).
 
     >>> sum_margins(np.array([[0.5, 2.0, -1.0]]), 3)
     array([[-2.5,  1.5,  1. ]])
@@ -98,7 +98,7 @@ def _margin(scores: Scores, standing: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def _won(scores: Scores, n_classes: int) -> NDArray[np.bool_]:
-    """Whether class i has won against class j, (rows, i, j)."""
+    """Whether class i wins against class j, (rows, i, j)."""
     first, second = np.triu_indices(n_classes, 1)  # the pairs (0, 1), (0, 2), ..., (1, 2), ...
     won = np.zeros((len(scores), n_classes, n_classes), dtype=bool)
     won[:, second, first] = scores > 0

@@ -18,7 +18,7 @@ from mergesvm.data.labels import Label
 from mergesvm.errors import FormError, KnowledgeError
 from mergesvm.knowledge.knowledge import Knowledge, counted
 from mergesvm.methods.proximal.options import SolveOptions
-from mergesvm.methods.proximal.path import USUAL_CS
+from mergesvm.methods.proximal.path import DEFAULT_CS
 from mergesvm.methods.proximal.solve import solve
 from mergesvm.models.linear import LinearModel
 from mergesvm.reports.estimates import Estimates, Model, can_estimate_accuracy, estimate, validate_quietly
@@ -230,7 +230,7 @@ def _path(subject: Subject, options: SolveOptions, wanted: ReportOptions, remark
             f"Class weights {' and '.join(omitted)} were not tried: it would take too long with {width:,} features."
         )
     n_problems = len(options.problems(folds.total))
-    n_models = len(tried) * len(USUAL_CS) * n_folds * len(folds.labels)
+    n_models = len(tried) * len(DEFAULT_CS) * n_folds * len(folds.labels)
     possible = can_estimate_accuracy(options, folds.total)
     accuracy = possible and n_models * n_problems * (width**2 + DRAWS * n_problems) <= MAX_OPERATIONS["accuracy"]
     if possible and not accuracy:

@@ -15,7 +15,7 @@ from mergesvm.analysis.expected import ESTIMATES, MAX_DRAWN_SCORES, Expected, ex
 from mergesvm.errors import FoldWarning, KnowledgeError
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.methods.proximal.losses import Bundle, squared_losses
+from mergesvm.methods.proximal.losses import LinearScores, squared_losses
 from mergesvm.methods.proximal.options import SolveOptions
 from mergesvm.methods.proximal.solve import solve
 from mergesvm.models.linear import LinearModel
@@ -133,7 +133,7 @@ def _recalls(total: Knowledge, pairs: Pairs) -> Numbers:
 def _in_sample(total: Knowledge, options: SolveOptions, model: Model) -> Estimates:
     expected = _expected(model, total)
     signs = options.problems(total).signs
-    losses = squared_losses(total, Bundle(model.coef_, model.offsets_, model.anchor_), signs)
+    losses = squared_losses(total, LinearScores(model.coef_, model.offsets_, model.anchor_), signs)
     means = {
         "loss": float((losses / (np.abs(signs) @ total.counts)).mean()),
         **{name: float(getattr(expected, name)) for name in SCORES if name != "loss"},

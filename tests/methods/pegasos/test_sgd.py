@@ -218,6 +218,6 @@ BAD = {
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
 def test_a_schedule_that_cannot_be_is_refused(name, value):
-    with pytest.raises(ms.errors.ParameterError, match=f"{name} has to be") as caught:
+    with pytest.raises(ms.errors.ParameterError, match=f"{name} must be") as caught:
         Schedule(**{name: value}).check()
     assert repr(value) in str(caught.value)

@@ -148,7 +148,7 @@ def test_small_features_are_not_mistaken_for_singular_ones():
         ({"class_weight": "heavy"}, "not 'heavy'"),
         ({"class_weight": {9: 1.0}}, "unknown class 9 and leaves out 0"),
         ({"class_weight": {0: -1.0}}, "class 0 must be finite and not negative, not -1"),
-        ({"class_weight": {0: 0.0, 1: 0.0}}, "weigh nothing"),
+        ({"class_weight": {0: 0.0, 1: 0.0}}, "have weight zero"),
     ],
 )
 def test_terms_that_make_no_sense_are_refused(terms, message):

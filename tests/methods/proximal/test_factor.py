@@ -10,7 +10,7 @@ import pytest
 import mergesvm as ms
 from mergesvm.errors import SolverWarning
 from mergesvm.features import HiddenLayer
-from mergesvm.methods.proximal.factor import COARSE, factorise
+from mergesvm.methods.proximal.factor import MAX_FLOAT64_NOISE, factorise
 from reference import blobs
 
 NOISE = 2.0**-20
@@ -57,7 +57,7 @@ def test_noise_of_float32_is_met_by_a_ridge_that_is_named():
 
 def test_noise_of_float64_is_met_by_eigenvectors():
     exact, _ = nearly_singular()
-    for noise in (0.0, COARSE / 2):
+    for noise in (0.0, MAX_FLOAT64_NOISE / 2):
         with pytest.warns(SolverWarning, match="solved by 'eigh'"):
             assert factorise(exact, noise)[1] == "eigh"
 

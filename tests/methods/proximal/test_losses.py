@@ -5,7 +5,7 @@ import pytest
 
 import mergesvm as ms
 from mergesvm.errors import FormError
-from mergesvm.methods.proximal.losses import Bundle, class_losses, score_moments, squared_losses
+from mergesvm.methods.proximal.losses import LinearScores, class_losses, score_moments, squared_losses
 from reference import blobs
 
 
@@ -18,7 +18,7 @@ def rows():
 @pytest.fixture
 def planes():
     generator = np.random.default_rng(1)
-    return Bundle(generator.normal(size=(5, 4)), generator.normal(size=5), np.full(4, 999.0))
+    return LinearScores(generator.normal(size=(5, 4)), generator.normal(size=5), np.full(4, 999.0))
 
 
 @pytest.mark.parametrize("pieces", [1, 4])

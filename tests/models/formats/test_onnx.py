@@ -321,7 +321,7 @@ def test_wrapped_transformers_are_refused_with_a_way_out(exported, tmp_path):
     features = Wrapped(PolynomialFeatures(2, include_bias=False).fit(X))
     advice = r"these maps can: hidden, fourier, nystroem, patches, pca\. .* learn from mapped rows, map\.transform\(X\)"
     with pytest.raises(
-        ms.errors.ParameterError, match=rf"Wrapped\(.*PolynomialFeatures.* cannot be written .*{advice}"
+        ms.errors.ParameterError, match=rf"Wrapped\(.*PolynomialFeatures.* cannot be exported .*{advice}"
     ):
         ms.solve(ms.learn(X, y, features=features)).to_onnx(tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())

@@ -16,7 +16,7 @@ from mergesvm.errors import ParameterError
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.eigen_path import solve_path
 from mergesvm.methods.proximal.factor import small_blas
-from mergesvm.methods.proximal.losses import Bundle
+from mergesvm.methods.proximal.losses import LinearScores
 from mergesvm.methods.proximal.options import SolveOptions
 from mergesvm.methods.proximal.path import values_of
 from mergesvm.models.linear import LinearModel
@@ -107,11 +107,11 @@ class SolvedSetting:
         """Whether each pair of classes has a hyperplane."""
         return self.setting.in_pairs(len(self.labels))
 
-    def bundle(self) -> Bundle:
+    def bundle(self) -> LinearScores:
         """All hyperplanes: those of the first C, then those of the next."""
         coefs = np.concatenate([solution.coefs for solution in self.solutions])
         offsets = np.concatenate([solution.offsets for solution in self.solutions])
-        return Bundle(coefs, offsets, self.knowledge.anchor)
+        return LinearScores(coefs, offsets, self.knowledge.anchor)
 
     def signs(self, labels: tuple[Label, ...]) -> NDArray[np.int8]:
         """Sign of each class in each hyperplane of the bundle, (hyperplanes, labels); 0 for an unknown class."""

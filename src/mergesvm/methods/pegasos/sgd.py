@@ -15,7 +15,7 @@ from mergesvm.engines.base import Engine
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError
 from mergesvm.methods.row_pool import RowPool
-from mergesvm.models.schedule import MOST_STEPS, Schedule
+from mergesvm.models.schedule import MAX_STEPS, Schedule
 
 PRODUCTS_PER_CALL = 1 << 28
 """Products per call of compiled code, some tenths of a second: interrupts are handled between calls."""
@@ -87,7 +87,7 @@ class Walk:
         there a step changes the score of its row by about 1, which is the margin.
         """
         square = pool.size**2 + self.bias**2
-        steps = max(1, round(min(problem.mean(pool) * square / self.lambda_, MOST_STEPS)))
+        steps = max(1, round(min(problem.mean(pool) * square / self.lambda_, MAX_STEPS)))
         unit = np.append(np.ones(len(hyperplane) - 1), self.bias or np.inf)
         v = (hyperplane / unit * (self.lambda_ * steps)).astype(self.v.dtype)
         return replace(self, v=v, steps=steps, origin=steps, factor=1.0, square=_square(v), mean=None)

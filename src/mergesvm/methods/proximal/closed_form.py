@@ -1,4 +1,4 @@
-"""The weighted proximal SVM in closed form, for many binary problems at once."""
+"""The weighted proximal SVM in closed form, for several binary problems."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mergesvm.methods.proximal.rounding import CancellationGuard
 from mergesvm.models.solution import Solution
 from mergesvm.multiclass.decomposition import Problems
 
-SMALL = 1e7
-"""With fewer products than this, threads take longer to start than to save."""
+MIN_PRODUCTS_FOR_THREADS = 1e7
+"""With fewer products, starting threads takes longer than it saves."""
 
 
 def solve_problems(
@@ -28,7 +28,7 @@ def solve_problems(
 ) -> Solution:
     """Solve binary problems; those with the same weights share one factorisation.
 
-    For weights omega and signs y the plane minimises ::
+    For weights omega and signs y the hyperplane minimises ::
 
         1/2 (|w|^2 + b^2) + C/2 sum_i omega_i (1 - y_i (w.x_i + b))^2
 
@@ -43,17 +43,17 @@ def solve_problems(
     >>> solve_problems(k, one_vs_rest(k), C=0.5).coefs
     array([[0.5]])
     """
-    frame, lost = CoefficientScaling.of(knowledge, standardize), CancellationGuard.of(knowledge)
+    scaling, guard = CoefficientScaling.of(knowledge, standardize), CancellationGuard.of(knowledge)
     groups = problems.groups()
 
     def run(group: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
         signs = problems.signs[group].astype(np.float64)
-        equations = Equations.of(knowledge, problems.weights(group[0]), signs, frame, lost, penalize_intercept)
+        equations = Equations.of(knowledge, problems.weights(group[0]), signs, scaling, guard, penalize_intercept)
         return solve_equations(equations, C)
 
     coefs, offsets = np.empty((len(problems), knowledge.width)), np.empty(len(problems))
     solvers = [""] * len(problems)
-    if engine is None or len(groups) * knowledge.width**3 < SMALL:
+    if engine is None or len(groups) * knowledge.width**3 < MIN_PRODUCTS_FOR_THREADS:
         engine = Threads(1)
     for group, (w, b, solver) in zip(groups, engine.map(run, groups), strict=True):
         coefs[group], offsets[group] = w, b
@@ -65,10 +65,10 @@ def solve_problems(
 def solve_equations(equations: Equations, C: float) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
     """Coefficients (problems, features) and offsets at the anchor (problems,) for one C, and the name of the solver.
 
-    The equations are used up: their matrix may be large, and is not copied.
+    The matrix of the equations is overwritten: it may be too large to copy.
     """
     system = equations.gram
     system[np.diag_indices_from(system)] += 1 / C
     solve, solver = factorise(system, float((equations.noise / system.diagonal()).max()))
-    w, offsets = equations.planes(C, solve(equations.columns))
+    w, offsets = equations.hyperplanes(C, solve(equations.columns))
     return w.T, offsets, solver

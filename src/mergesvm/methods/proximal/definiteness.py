@@ -1,4 +1,4 @@
-"""Whether sums from which something was subtracted are still those of a set of rows."""
+"""Check that sums after subtraction are still those of some set of rows."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from mergesvm.errors import IndefiniteError
 from mergesvm.knowledge.algebra import CANCELLATION_FACTOR
 from mergesvm.knowledge.knowledge import Knowledge
 
-LOOSEST = 0.02
-"""However much a map makes rounding larger, a variance that is negative by this share is no rounding."""
+MAX_MAP_TOLERANCE = 0.02
+"""A variance that is negative by a larger fraction is not due to rounding, whatever the feature map."""
 
-FAINT = 1e-4
-"""Features of a map are measured as if their sums of squares were at least this share of what is usual."""
+MIN_RELATIVE_SQUARE = 1e-4
+"""Sums of squares of mapped features are taken as at least this fraction of their mean."""
 
 
 def check_sound(knowledge: Knowledge) -> None:
     """Raise an error if a Gram matrix is no longer positive semi-definite beyond rounding.
 
-    Only matrices from which something was subtracted are looked at. Each is scaled by the largest diagonal it ever had,
-    because that is what its rounding errors are measured by.
+    Only matrices with subtractions are checked. Each is scaled by the largest diagonal it ever had, which bounds its
+    rounding errors.
 
     >>> import mergesvm as ms
     >>> wrong = ms.learn([[1.0], [2.0], [3.0]], list("aaa")) - ms.learn([[-7.0], [9.0]], list("aa"))
@@ -29,18 +29,18 @@ def check_sound(knowledge: Knowledge) -> None:
     mergesvm.errors.IndefiniteError: The sums of class 'a' are not those of any set of rows: ...
     """
     unit = np.finfo(np.float32 if knowledge.precision == "float32" else np.float64).eps
-    # Sums that a move of the anchor has made smaller, though not so much that it is remembered, are as much rougher.
+    # A move of the anchor can shrink sums by up to this factor without a record of it.
     growth = 64.0 if knowledge.precision == "float32" else CANCELLATION_FACTOR
     tolerance = float(unit) * (growth + 64 * knowledge.width)
     if knowledge.signature.mapped:
-        tolerance = max(tolerance, min(tolerance * knowledge.features.error_amplification, LOOSEST))
+        tolerance = max(tolerance, min(tolerance * knowledge.features.error_amplification, MAX_MAP_TOLERANCE))
     for index, (gram, peak) in enumerate(zip(knowledge.grams, knowledge.peaks, strict=True)):
         if not peak.any():
             continue
         largest = np.maximum(peak, gram.diagonal())
         if knowledge.signature.mapped:
-            # Features are rounded, too, and all of one size: in one that hardly varies there is little but rounding.
-            largest = np.maximum(largest, FAINT * largest.mean())
+            # Mapped features are rounded, too, and of similar size: one that hardly varies is mostly rounding.
+            largest = np.maximum(largest, MIN_RELATIVE_SQUARE * largest.mean())
         scale = np.sqrt(np.where(largest > 0, largest, 1.0))
         scatter = gram
         if knowledge.per_class:
@@ -51,6 +51,6 @@ def check_sound(knowledge: Knowledge) -> None:
         except np.linalg.LinAlgError:
             whose = f"class {knowledge.labels[index]!r}" if knowledge.per_class else "all classes"
             raise IndefiniteError(
-                f"The sums of {whose} are not those of any set of rows: a variance has become negative. Rows were "
+                f"The sums of {whose} are not those of any set of rows: a variance is negative, because rows were "
                 f"subtracted that had never been added. Learn the remaining rows again."
             ) from None

@@ -46,7 +46,7 @@ class CoefficientScaling:
 
 @dataclass(frozen=True)
 class Equations:
-    """(I/C + S) w = t for one set of class weights, about the weighted mean of the rows and in units of the frame.
+    """(I/C + S) w = t for one set of class weights, about the weighted mean of the rows and in scaled coordinates.
 
     Attributes
     ----------
@@ -55,16 +55,16 @@ class Equations:
     rights : array of shape (problems, features)
         t of problems with these weights and different signs.
     towards : array of shape (features,)
-        The mean, seen from the origin of the frame, where the intercept is penalised; None where it is free.
+        The mean relative to the origin of the scaling, at which the intercept is penalised; None if it is not.
     count : float
-        The weight of all rows.
+        The total weight of the rows.
     means : array of shape (problems,)
         The mean of the signs.
     mean : array of shape (features,)
-        That of the rows, seen from the anchor.
+        The mean of the rows, relative to the anchor.
     scale : array of shape (features,)
     noise : array of shape (features,)
-        How far rounding may have moved the diagonal of S.
+        Bound of the rounding error of the diagonal of S.
     """
 
     gram: Numbers
@@ -82,37 +82,46 @@ class Equations:
         knowledge: Knowledge,
         weights: Numbers,
         signs: Numbers,
-        frame: CoefficientScaling,
-        lost: CancellationGuard,
+        scaling: CoefficientScaling,
+        guard: CancellationGuard,
         penalize_intercept: bool = True,
     ) -> Equations:
         """The equations of problems whose classes weigh ``weights`` (classes,), with ``signs`` (problems, classes)."""
         counts = weights * knowledge.counts
         count = counts.sum()
         if not count > 0:
-            raise KnowledgeError("All classes of a problem weigh nothing. Give at least one class a positive weight.")
+            raise KnowledgeError(
+                "All classes of a problem have weight zero. Give at least one class a positive weight."
+            )
         mean = weights @ knowledge.sums / count
         balance = signs @ counts
         gram = _centred_gram(knowledge, weights, count, mean)
         rights = (signs * weights) @ knowledge.sums - balance[:, None] * mean
-        noise = weights @ lost.rounding if knowledge.per_class else lost.rounding[0]
-        noise = lost.leave_out(gram, rights, noise, weights @ np.abs(knowledge.sums))
-        towards = (knowledge.anchor + mean - frame.origin) / frame.scale if penalize_intercept else None
-        scaled = frame.scaled(gram)
+        noise = weights @ guard.rounding if knowledge.per_class else guard.rounding[0]
+        noise = guard.leave_out(gram, rights, noise, weights @ np.abs(knowledge.sums))
+        towards = (knowledge.anchor + mean - scaling.origin) / scaling.scale if penalize_intercept else None
+        scaled = scaling.scaled(gram)
         return cls(
-            scaled, rights / frame.scale, towards, count, balance / count, mean, frame.scale, noise / frame.scale**2
+            scaled,
+            rights / scaling.scale,
+            towards,
+            count,
+            balance / count,
+            mean,
+            scaling.scale,
+            noise / scaling.scale**2,
         )
 
     @property
     def columns(self) -> Numbers:
-        """All right-hand sides, (features, problems), and as the last one what the penalty of the intercept needs."""
+        """All right-hand sides, (features, problems); the last one is for the penalty of the intercept."""
         return (self.rights if self.towards is None else np.vstack([self.rights, self.towards])).T
 
-    def planes(self, C: float | Numbers, solved: Numbers) -> tuple[Numbers, Numbers]:
+    def hyperplanes(self, C: float | Numbers, solved: Numbers) -> tuple[Numbers, Numbers]:
         """Coefficients and offsets at the anchor, from the solutions (features, columns, ...) at C.
 
-        The intercept at the origin of the frame is u.z with u = [-g; 1]: its penalty adds u u'/C to the system, and
-        enters by Sherman-Morrison.
+        The intercept at the origin of the scaling is u.z with u = [-g; 1]: its penalty adds u u'/C to the system, which
+        is solved by Sherman-Morrison.
         """
         w = solved[:, : len(self.rights)]
         at_mean = self.means.reshape(-1, *[1] * (solved.ndim - 2)) + np.zeros(w.shape[1:])

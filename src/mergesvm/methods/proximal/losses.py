@@ -1,4 +1,4 @@
-"""Squared losses and moments of scores on rows of which only the sums are known."""
+"""Squared losses and moments of scores, computed from knowledge."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Bundle:
-    """Any number of planes about one anchor: the score of plane p is ``coefs[p] . (x - anchor) + offsets[p]``.
+class LinearScores:
+    """Linear scores about one anchor: score p is ``coefs[p] . (x - anchor) + offsets[p]``.
 
     Attributes
     ----------
-    coefs : array of shape (planes, features)
-    offsets : array of shape (planes,)
+    coefs : array of shape (scores, features)
+    offsets : array of shape (scores,)
     anchor : array of shape (features,)
     """
 
@@ -28,60 +28,60 @@ class Bundle:
     offsets: Numbers
     anchor: Numbers
 
-    def about(self, anchor: Numbers) -> Bundle:
-        """The same planes about another anchor."""
+    def about(self, anchor: Numbers) -> LinearScores:
+        """The same scores about another anchor."""
         shift = anchor - self.anchor
-        return Bundle(self.coefs, self.offsets + self.coefs @ shift, anchor) if shift.any() else self
+        return LinearScores(self.coefs, self.offsets + self.coefs @ shift, anchor) if shift.any() else self
 
 
-def squared_losses(knowledge: Knowledge, planes: Bundle, signs: NDArray[np.int8]) -> Numbers:
-    """The sum of s_i (1 - y_i f(x_i))^2 over all rows of knowledge, exactly, for each plane f, (planes,).
+def squared_losses(knowledge: Knowledge, scores: LinearScores, signs: NDArray[np.int8]) -> Numbers:
+    """The sum of s_i (1 - y_i f(x_i))^2 over all rows of knowledge, exactly, for each score f, (scores,).
 
-    ``signs`` (planes, classes) says which side each class takes, 0 for none. With y^2 = 1, n_c rows of mean score m_c
+    ``signs`` (scores, classes) is the side of each class, 0 for none. With y^2 = 1, n_c rows of mean score m_c
     and summed squares q_c of the scores give n_c - 2 y_c n_c m_c + q_c.
 
     >>> import mergesvm as ms
     >>> k = ms.learn([[0.0], [1.0]], ["a", "b"])
-    >>> planes = Bundle(np.array([[2.0]]), np.array([-0.5]), np.zeros(1))
-    >>> squared_losses(k, planes, np.array([[-1, 1]], np.int8))  # (1 - 0.5)^2 + (1 - 1.5)^2
+    >>> scores = LinearScores(np.array([[2.0]]), np.array([-0.5]), np.zeros(1))
+    >>> squared_losses(k, scores, np.array([[-1, 1]], np.int8))  # (1 - 0.5)^2 + (1 - 1.5)^2
     array([0.5])
     """
-    planes = planes.about(knowledge.anchor)
-    totals = planes.coefs @ knowledge.sums.T + planes.offsets[:, None] * knowledge.counts
+    scores = scores.about(knowledge.anchor)
+    totals = scores.coefs @ knowledge.sums.T + scores.offsets[:, None] * knowledge.counts
     if (signs != 0).all():
-        squares = _squares(planes, knowledge.pooled_gram, knowledge.sums.sum(axis=0), knowledge.counts.sum())
+        squares = _squares(scores, knowledge.pooled_gram, knowledge.sums.sum(axis=0), knowledge.counts.sum())
         losses: Numbers = knowledge.counts.sum() - 2 * (signs * totals).sum(axis=1) + squares
         return losses
     losses = np.abs(signs) @ knowledge.counts - 2 * (signs * totals).sum(axis=1)
     for index, gram in enumerate(_grams(knowledge)):
         used = np.flatnonzero(signs[:, index])
-        part = Bundle(planes.coefs[used], planes.offsets[used], planes.anchor)
+        part = LinearScores(scores.coefs[used], scores.offsets[used], scores.anchor)
         losses[used] += _squares(part, gram, knowledge.sums[index], knowledge.counts[index])
     return losses
 
 
-def class_losses(knowledge: Knowledge, planes: Bundle, signs: NDArray[np.int8]) -> Numbers:
-    """The same for each class by itself, (planes, classes); 0 where a class takes no part."""
-    means, variances = score_moments(knowledge, planes)
+def class_losses(knowledge: Knowledge, scores: LinearScores, signs: NDArray[np.int8]) -> Numbers:
+    """The same per class, (scores, classes); 0 where a class takes no part."""
+    means, variances = score_moments(knowledge, scores)
     losses: Numbers = np.abs(signs) * knowledge.counts * ((signs - means.T) ** 2 + variances.T)
     return losses
 
 
-def score_moments(knowledge: Knowledge, planes: Bundle) -> tuple[Numbers, Numbers]:
-    """Mean w.mu_c + b and variance w' Sigma_c w of each score within each class, both (classes, planes)."""
-    planes = planes.about(knowledge.anchor)
-    centres = (knowledge.sums / knowledge.counts[:, None]) @ planes.coefs.T
+def score_moments(knowledge: Knowledge, scores: LinearScores) -> tuple[Numbers, Numbers]:
+    """Mean w.mu_c + b and variance w' Sigma_c w of each score within each class, both (classes, scores)."""
+    scores = scores.about(knowledge.anchor)
+    centres = (knowledge.sums / knowledge.counts[:, None]) @ scores.coefs.T
     variances = np.empty_like(centres)
     for index, gram in enumerate(_grams(knowledge)):
-        square = np.einsum("pd,pd->p", planes.coefs @ gram, planes.coefs) / knowledge.counts[index]
+        square = np.einsum("pd,pd->p", scores.coefs @ gram, scores.coefs) / knowledge.counts[index]
         variances[index] = np.maximum(square - centres[index] ** 2, 0.0)
-    return centres + planes.offsets, variances
+    return centres + scores.offsets, variances
 
 
-def _squares(planes: Bundle, gram: Numbers, total: Numbers, count: float) -> Numbers:
+def _squares(scores: LinearScores, gram: Numbers, total: Numbers, count: float) -> Numbers:
     """The sum of the squared scores of rows with this Gram matrix, sum and count."""
-    square = np.einsum("pd,pd->p", planes.coefs @ gram, planes.coefs)
-    result: Numbers = square + planes.offsets * (2 * planes.coefs @ total + planes.offsets * count)
+    square = np.einsum("pd,pd->p", scores.coefs @ gram, scores.coefs)
+    result: Numbers = square + scores.offsets * (2 * scores.coefs @ total + scores.offsets * count)
     return result
 
 

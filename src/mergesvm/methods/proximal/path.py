@@ -1,4 +1,4 @@
-"""The path of C: the models of all its values from one decomposition."""
+"""The path of C: models at many values of C from one decomposition."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.solution import Solution
 from mergesvm.multiclass.decomposition import Problems
 
-USUAL_CS = np.logspace(-6, 6, 25)
-"""Values of C, two to a power of ten, where none are given."""
+DEFAULT_CS = np.logspace(-6, 6, 25)
+"""Default values of C, two per power of ten."""
 
 
 @dataclass(frozen=True)
 class Path:
-    """The models at all values of C; ``path[i]`` is that at ``path.Cs[i]``.
+    """The models at all values of C; ``path[i]`` is the model at ``path.Cs[i]``.
 
     Attributes
     ----------
     Cs : array of shape (Cs,)
     knowledge : Knowledge
     options : SolveOptions
-        All but C.
+        All options but C.
     problems : Problems
     solutions : list of Solution
     """
@@ -79,11 +79,11 @@ def path(
     ties: str = "recount",
     n_jobs: int | None = None,
 ) -> Path:
-    """Solve knowledge at many values of C, for about the price of a few solutions.
+    """Solve knowledge at many values of C, at about the cost of a few solutions.
 
-    The parameters are those of :func:`solve`, but for ``Cs``, by default 25 from 1e-6 to 1e6. Each model is the one
-    that :func:`solve` gives, to 1e-9. Of narrow knowledge 25 values cost about as much as two; of wide knowledge an
-    eigendecomposition takes as long as some twenty solutions, however many values it serves.
+    The parameters are those of :func:`solve`, but for ``Cs``, by default 25 from 1e-6 to 1e6. Each model
+    equals that of :func:`solve` to 1e-9. With few features 25 values cost about as much as two; with many, the
+    eigendecomposition takes as long as about twenty solutions, whatever the number of values.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def path(
 def values_of(Cs: Any) -> NDArray[np.float64]:
     """Values of C as an array, in the order given."""
     if Cs is None:
-        return USUAL_CS
+        return DEFAULT_CS
     try:
         values = np.atleast_1d(np.asarray(Cs, dtype=np.float64))
     except (TypeError, ValueError):

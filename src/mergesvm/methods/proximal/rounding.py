@@ -1,4 +1,4 @@
-"""Features that have lost their digits to rounding, and what is left out for it."""
+"""Detection of features whose variance was lost to cancellation."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from mergesvm.knowledge.signature import Signature
 from mergesvm.knowledge.sums import ROUNDING
 
 CERTAIN = {"float64": 1e-12, "float32": 1e-5}
-"""From what share of a sum on its sign is beyond rounding."""
+"""Differences of sums that are larger than this fraction of the sums are not due to rounding."""
 
 
 @dataclass(frozen=True)
 class CancellationGuard:
-    """How far rounding may have moved sums of squares.
+    """Bounds of the rounding errors of sums of squares.
 
     Attributes
     ----------
     rounding : array of shape (grams, width)
-        Of each Gram matrix, a share of the largest that its diagonal ever was.
+        Bound for each Gram matrix: a fraction of the largest diagonal it ever had.
     certain : float
     signature : Signature
-        For names.
+        Provides the names of features.
     """
 
     rounding: NDArray[np.float64]
@@ -36,7 +36,7 @@ class CancellationGuard:
 
     @classmethod
     def of(cls, knowledge: Knowledge) -> CancellationGuard:
-        """Of the Gram matrices of knowledge."""
+        """The bounds of the Gram matrices of knowledge."""
         diagonals = np.array([gram.diagonal() for gram in knowledge.grams]).reshape(-1, knowledge.width)
         rounding = ROUNDING[knowledge.precision] * np.maximum(diagonals, knowledge.peaks)
         return cls(rounding, CERTAIN[knowledge.precision], knowledge.signature)
@@ -48,21 +48,21 @@ class CancellationGuard:
         noise: NDArray[np.float64],
         sums: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Clear features of which rounding has left no variance; returns the rounding in the diagonal of the others.
+        """Zero features without variance beyond rounding; return the rounding errors of the diagonal of the others.
 
-        Such features are constant, unless their class means say otherwise: then a warning says what was lost. ``sums``
-        are those of which the right sides are differences.
+        Such features are constant, unless their class means differ: then a warning names the loss. ``sums`` are those
+        of which the right-hand sides are differences.
         """
         lost = gram.diagonal() <= noise
         telling = np.flatnonzero(lost & (np.abs(right).max(axis=0) > self.certain * sums))
         gram[lost], gram[:, lost], right[:, lost] = 0.0, 0.0, 0.0
-        # Of a thousand features that a map has drawn, one that hardly varies among these classes is no loss.
+        # A random feature that hardly varies among these classes is no loss.
         if len(telling) and not self.signature.mapped:
             names = self.signature.names
             feature = telling[0] if names is None else repr(names[telling[0]])
             warnings.warn(
                 f"Feature {feature} has lost its digits to rounding and is left out ({len(telling)} such in all): it "
-                f"lies too far from the anchor, or much larger rows were subtracted. Learn the remaining rows again.",
+                f"is too far from the anchor, or much larger rows were subtracted. Learn the remaining rows again.",
                 SolverWarning,
                 stacklevel=2,
             )

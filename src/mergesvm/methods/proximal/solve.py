@@ -27,26 +27,26 @@ def solve(
     ties: str = "recount",
     n_jobs: int | None = None,
 ) -> LinearModel | PairwiseModel:
-    """Solve knowledge into a model. No data are needed, so it can be done again on other terms at any time.
+    """Solve knowledge into a model. This needs no data, so it can be repeated with other options at any time.
 
     Parameters
     ----------
     knowledge : Knowledge or Folds
     C : float
-        Weight of the errors against that of the coefficients. Larger follows the data more closely.
+        Weight of the errors relative to the penalty. A larger C fits the data more closely.
     class_weight : {None, "inverse", "complement", "balanced"} or mapping of class to weight
-        Weights against imbalance, by the counts of the two sides of each binary problem: 1/n_c, n_other/n, or
+        Weights against imbalance, from the counts of the two sides of each binary problem: 1/n_c, n_other/n, or
         n/(2 n_c). They have the same ratio between the sides and differ in the scale of C. A mapping is used as given.
     multiclass : {"ovr", "ovo"}
-        Each class against all others, or each pair of classes by itself. With two classes they are the same.
+        One-vs-rest or one-vs-one. They are the same for two classes.
     standardize : bool
         Penalise the coefficients of features about their mean and in units of their standard deviation.
     penalize_intercept : bool
         True as in the papers, False as in scikit-learn's ridge classifier.
     ties : {"recount", "sequential", "margin"}
-        What decides between classes with as many votes, one-vs-one.
+        How ties of votes are broken in one-vs-one; see :mod:`mergesvm.multiclass.votes`.
     n_jobs : int, optional
-        Number of threads; one a core by default.
+        Number of threads (default: one per core).
 
     Examples
     --------
@@ -64,15 +64,14 @@ def solve(
 
 
 def solvable(knowledge: Any) -> Knowledge:
-    """Knowledge of some rows; of folds the whole."""
+    """Knowledge with at least one row; folds are merged."""
     if isinstance(knowledge, Folds):
         knowledge = knowledge.total
     if not isinstance(knowledge, Knowledge):
         kind = type(knowledge).__name__
-        raise TypeError(f"Only knowledge can be solved, not {kind}. A fitted estimator has it as knowledge_.")
+        raise TypeError(f"Only knowledge can be solved, not {kind}. Fitted estimators have it as knowledge_.")
     if not knowledge.labels:
         raise KnowledgeError(
-            "There is nothing to solve: the knowledge is of no rows, or of rows of weight zero only. "
-            "Learn or merge some first."
+            "The knowledge has no rows, or only rows of weight zero, so it cannot be solved. Learn or merge rows first."
         )
     return knowledge

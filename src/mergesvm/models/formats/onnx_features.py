@@ -1,7 +1,7 @@
-"""Feature maps as steps of ONNX graphs, of the arrays that were drawn.
+"""Feature maps as steps of ONNX graphs.
 
-Every map takes rows in double and gives them in double, and computes in its own precision between. As a type, float is
-number 1 in ONNX, and double is 11.
+Every map takes and returns rows in double, and computes in its own precision. In ONNX's numbering of types, float is 1
+and double is 11.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ TYPES = {"float32": 1, "float64": 11}
 
 NUMBERS: Constants = {"zero": np.array(0.0), "one": np.array(1.0), "minus_half": np.array(-0.5)}
 
-# By Gemm: a number that rows are multiplied by before or after MatMul, onnxruntime takes into it, rounded to float.
+# Gemm, because onnxruntime fuses a scalar factor before or after MatMul into it, rounded to float.
 PROJECTION = """
     activity = Gemm(near, weights, bias)
 """
 
-# Not by the operator Sigmoid, as in the probabilities of models.
+# Not the operator Sigmoid, as in the probabilities of models.
 ACTIVATIONS = {
     "sigmoid": """
     opposite = Neg(activity)
@@ -74,8 +74,8 @@ WHITENING = """
     applied = Gemm(kernel, whitening)
 """
 
-# By columns, since Conv is not available in double everywhere: all patches of the rows are held at one time. The rim
-# of an image is made of one more column, of zeros, which comes first.
+# Gather instead of Conv, which is not available in double everywhere: all patches of the rows are in memory at a time.
+# Padding refers to an additional first column of zeros.
 RESPONSES = """
     near_and_rim = Pad(near, before)
     patches = Gather <axis = 1> (near_and_rim, at)
@@ -108,7 +108,7 @@ POOLING = """
 
 
 def map_steps(features: FeatureMap) -> tuple[str, Constants, str]:
-    """The steps from ``X`` to mapped rows in double, the constants that they refer to, and the name of these rows.
+    """Steps from ``X`` to mapped rows in double, the constants they refer to, and the name of the mapped rows.
 
     >>> text, constants, rows = map_steps(HiddenLayer(4, activation="tanh").freeze([[0.0], [1.0]]))
     >>> print(text)
@@ -127,7 +127,7 @@ def map_steps(features: FeatureMap) -> tuple[str, Constants, str]:
     for index, stage in enumerate(stages):
         prefix = f"f{index}_"
         steps, arrays = _stage(stage)
-        # All names are the map's own but operators, which begin with a capital, and attributes, after a bracket.
+        # Prefix all names except operators, which begin with a capital, and attributes, after a bracket.
         own_steps = re.sub(r"(?<![<\w])[a-z]\w*", rf"{prefix}\g<0>", steps)
         text += f"    {prefix}centred = Sub({rows}, {prefix}centre){own_steps}"
         constants |= {prefix + name: array for name, array in arrays.items()}
@@ -136,11 +136,11 @@ def map_steps(features: FeatureMap) -> tuple[str, Constants, str]:
 
 
 def _stage(features: FeatureMap) -> tuple[str, Constants]:
-    """The steps of one map from ``centred`` to ``mapped``, and all constants that it has."""
+    """Steps of one map from ``centred`` to ``mapped``, and its constants."""
     if not isinstance(features, RandomMap) or features.kind not in KINDS:
         raise ParameterError(
-            f"{features!r} cannot be written as a part of an ONNX graph; these maps can: {', '.join(KINDS)}. Learn "
-            f"with one of them; or learn from mapped rows, map.transform(X), and give the graph mapped rows, too."
+            f"{features!r} cannot be exported to ONNX; these maps can: {', '.join(KINDS)}. Learn "
+            f"with one of them; or learn from mapped rows, map.transform(X), and pass mapped rows to the graph."
         )
     steps, constants = KINDS[features.kind](features)
     text = f"""
@@ -161,7 +161,7 @@ def _hidden(layer: HiddenLayer) -> tuple[str, Constants]:
 
 
 def _fourier(fourier: Fourier) -> tuple[str, Constants]:
-    """cos(w.x + b), as the sine of a quarter more: not every onnxruntime has cosines in double."""
+    """cos(w.x + b) as sin(w.x + b + pi/2): not every onnxruntime has cosines in double."""
     return PROJECTION + ACTIVATIONS["sine"], {"bias": fourier.arrays["bias"] + np.float64(np.pi / 2)}
 
 
@@ -183,7 +183,7 @@ def _patches(patches: Patches) -> tuple[str, Constants]:
     at = columns[patches.padded_shape(inputs).patches(patches.size)]
     constants = {
         "before": np.array([0, 1, 0, 0]),
-        # 32 bits are enough: there is a limit to the values of all patches, and an image has no more pixels.
+        # 32 bits suffice: the number of values of all patches is limited.
         "at": at.astype(np.int32),
         "last": np.array([2]),
         "values": np.array(float(at.shape[1])),
@@ -216,4 +216,4 @@ KINDS: dict[str, Callable[[Any], tuple[str, Constants]]] = {
     Patches.kind: _patches,
     Components.kind: _components,
 }
-"""How each kind of map is applied to rows about its centre, in ONNX: from ``near`` to ``applied``."""
+"""Steps of each kind of map from ``near`` to ``applied``."""

@@ -17,7 +17,7 @@ from mergesvm.models.formats.onnx_calibration import calibration_steps
 from mergesvm.models.score_moments import SideMoments
 
 # The signs are -1 for the first class of a pair and 1 for the second, members are 1 for both. Among m + 1 classes,
-# victories less defeats are twice the votes less m, so that they rank the classes as votes do.
+# wins minus losses are twice the votes minus m, so they rank classes as votes do.
 VOTES = """
     first_members = Cast <to = 11> (first)
     second_members = Cast <to = 11> (second)
@@ -91,7 +91,7 @@ def pairwise_steps(n_classes: int, ties: str, moments: SideMoments, calibration:
 
 
 def _sequential() -> str:
-    """Each leader in turn against the winner among those before."""
+    """Each leader in turn against the best so far."""
     return """
     leader_numbers = Cast <to = 11> (leaders)
     first_leader = ArgMax <axis = 1, keepdims = 0> (leader_numbers)
@@ -115,7 +115,7 @@ def _sequential() -> str:
 
 
 def _recount() -> str:
-    """Votes among the standing only, until all stay: every other round fells one, so one a class is enough."""
+    """Recount among the remaining classes until none drops out, in at most one iteration per class."""
     return f"""
     survivors = Loop <body = recount (int64 round, bool go_in, bool[rows, classes] standing)
         => (bool go_out, bool[rows, classes] still_standing)
@@ -133,7 +133,7 @@ def _recount() -> str:
 
 
 def _margin(standing: str = "leaders") -> str:
-    """The highest sum of margins among the standing classes."""
+    """The largest sum of margins among the remaining classes."""
     return f"""
     {_sums_among("hyperplane_scores", standing, "margins_among")}
     winner = ArgMax <axis = 1, keepdims = 0> (margins_among)
@@ -141,7 +141,7 @@ def _margin(standing: str = "leaders") -> str:
 
 
 def _sums_among(values: str, standing: str, sums: str) -> str:
-    """Values of the pairs summed by class, over the pairs of which both are standing; no others have a sum."""
+    """Sums per class over pairs of remaining classes; minus infinity for the other classes."""
     return f"""
     {sums}_present = Cast <to = 11> ({standing})
     {sums}_members = MatMul({sums}_present, members)
