@@ -10,7 +10,6 @@ import numpy as np
 from joblib import parallel_config
 from numba import njit
 from rich.console import Console
-from rich.table import Table
 from sklearn.linear_model import SGDClassifier
 from sklearn.multiclass import OneVsOneClassifier
 from sklearn.svm import LinearSVC
@@ -18,6 +17,7 @@ from sklearn.svm import LinearSVC
 import datasets
 import mergesvm as ms
 from machine import describe, warm_memory, within
+from tables import table
 
 GOAL = 94.0
 """The accuracy, in per cent, at which times are compared."""
@@ -36,13 +36,6 @@ def inner_products(X, rows, w):
             product += row[j] * w[j]
         total += product
     return total
-
-
-def table(title, *columns):
-    shown = Table(title=title, title_justify="left")
-    for index, column in enumerate(columns):
-        shown.add_column(column, justify="right" if index else "left")
-    return shown
 
 
 def seconds(function):

@@ -31,6 +31,7 @@ from mergesvm.reproduce.cascade_cost import (
 )
 from mergesvm.reproduce.cascade_ranks import descriptions, measure_handling, min_cpu_seconds
 from mergesvm.reproduce.cascade_times import core_count, measure, put_rows
+from tables import table
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "scaling.png"
 WIDTHS = {28: 1_000_000, 123: 200_000, 500: 40_000, 1_000: 20_000, 2_000: 8_000}
@@ -78,13 +79,6 @@ def constants_of(width: int, rows: int, repeats: int) -> Constants:
     handling, size = measure_handling(known, repeats)
     assert size == sum_bytes(width, 2)
     return Constants(width, max(short - few * row, 0.0), row, Load(sum(map(len, descriptions(known))), size), handling)
-
-
-def table(title: str, *columns: str) -> Table:
-    shown = Table(title=title, title_justify="left")
-    for index, column in enumerate(columns):
-        shown.add_column(column, justify="right" if index else "left")
-    return shown
 
 
 def show_constants(found: dict[int, Constants]) -> None:

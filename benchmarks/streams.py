@@ -14,7 +14,6 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from rich.console import Console
-from rich.table import Table
 from scipy.linalg import blas
 
 import datasets
@@ -23,6 +22,7 @@ from machine import describe, warm_memory
 from mergesvm.data.batch import Batch
 from mergesvm.engines import Threads
 from mergesvm.methods.recursive.rls import RecursiveLeastSquares
+from tables import table
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 C_VALUES = 10.0 ** np.arange(-5, 6)
@@ -36,13 +36,6 @@ def normal_classes(n_rows, width, n_classes, seed=0):
     centres = generator.normal(size=(n_classes, width))
     y = generator.integers(0, n_classes, n_rows)
     return centres[y] + 2 * generator.normal(size=(n_rows, width)), y
-
-
-def table(title, *columns):
-    shown = Table(title=title, title_justify="left")
-    for index, column in enumerate(columns):
-        shown.add_column(column, justify="right" if index else "left")
-    return shown
 
 
 def relative_error(coefs, expected):
