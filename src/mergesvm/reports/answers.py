@@ -56,19 +56,8 @@ class Curve:
 class Answers:
     """What a report shows; a text in place of an answer is the reason why there is none.
 
-    Attributes
-    ----------
-    subject : Subject
-    options : SolveOptions
-    how : str
-        How C was chosen.
-    model, estimates, importance
-        None if there is only one class.
-    path : Validation or str
-        Scores over C for each class weighting.
-    elimination, curve, influence, drift
-    remarks : tuple of str
-        Warnings, and what was left out and why.
+    ``how`` says how C was chosen, ``path`` has the scores over C for each class weighting, and ``remarks`` are warnings
+    and what was left out. Model, estimates and importance are None if there is only one class.
     """
 
     subject: Subject
@@ -92,17 +81,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """Options of the model to report on; C and class weights may be "auto".
-
-    Attributes
-    ----------
-    C : float or "auto"
-    class_weight : None, str, mapping of class to weight, or "auto"
-    multiclass, standardize, penalize_intercept
-        As in :func:`mergesvm.solve`.
-    level : float
-        Significance level of drift tests.
-    """
+    """Options of the model to report on, as in :func:`mergesvm.solve`; C and class weights may be "auto"."""
 
     C: float | str = AUTO
     class_weight: Any = None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mergesvm.reports.answers import Answers
-from mergesvm.reports.cards.drift import drift_order
+from mergesvm.reports.cards.pieces import drift_order
 from mergesvm.reports.knowledge_facts import knowledge_facts
 
 

@@ -41,21 +41,10 @@ SCORES_OF_MANY_CLASSES = {name: SCORES[name] for name in ("loss", "auc")}
 
 @dataclass(frozen=True)
 class Estimates:
-    """Expected scores of a model.
+    """Expected scores of a model, the squared loss among them exact; means and deviations are over the folds.
 
-    Attributes
-    ----------
-    held_out : bool
-        Whether scores are of held-out rows; if not, they are optimistic.
-    means : dict of str to float
-        The squared loss, which is exact, and estimates of accuracy, balanced accuracy, log-loss and AUC. With folds,
-        the mean over them.
-    deviations : dict of str to float
-        Standard deviations over the folds; NaN without folds.
-    recalls : array of shape (classes,)
-        Recall of each class, over all folds together.
-    pairs : list of (model, Knowledge)
-        Each model and the rows it is scored on.
+    If they are not of held-out rows, they are optimistic, and deviations are NaN. Recalls are over all folds together;
+    ``pairs`` are the models, each with the rows it is scored on.
     """
 
     held_out: bool

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 import mergesvm
 from mergesvm.analysis.evaluation import Evaluation
-from mergesvm.reports.charts.bar_chart import bar_chart
-from mergesvm.reports.charts.column_chart import column_chart
-from mergesvm.reports.charts.heat_map import heat_map
-from mergesvm.reports.charts.line_chart import HEIGHT, line_chart
-from mergesvm.reports.charts.series import Series
+from mergesvm.reports.charts.bars import bar_chart
+from mergesvm.reports.charts.cells import heat_map
+from mergesvm.reports.charts.line_chart import HEIGHT, column_chart, line_chart
+from mergesvm.reports.charts.svg import Series
 from mergesvm.reports.formatting import meter, name, number, plain, shown
 from mergesvm.reports.layout import Legend, Tile, card, page, scrolling, table
 
@@ -174,12 +173,8 @@ def _calibration(evaluation: Evaluation) -> Markup:
     of = "the predicted class" if focus is None else name(evaluation.classes[focus], 60)
     note = f"Fraction of rows that are {of if focus is not None else 'correct'}, by predicted probability."
     title = f"mean error {shown(evaluation.calibration_error(focus), '.1%')}; error bars: 95%"
-    line = Series(
-        observed,
-        title,
-        x=expected,
-        spans=_wilson(observed, weights * (evaluation.rows / max(evaluation.weight, 1e-300))),
-    )
+    rows = weights * (evaluation.rows / max(evaluation.weight, 1e-300))
+    line = Series(observed, title, x=expected, spans=_wilson(observed, rows))
     axes = f"probability of {plain(of, 24)}", "observed fraction"
     chart = line_chart([line], *axes, label="Calibration", diagonal=True, height=HEIGHT - 84)
     titles = [f"{at / 20:.2f} to {(at + 1) / 20:.2f}: {number(weight)} rows" for at, weight in enumerate(fine)]

@@ -11,11 +11,9 @@ import mergesvm
 from mergesvm.knowledge.provenance import now
 from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
 from mergesvm.reports.answers import Answers
-from mergesvm.reports.cards.drift import drift_cards
 from mergesvm.reports.cards.features import feature_cards
-from mergesvm.reports.cards.influence import influence_cards
-from mergesvm.reports.cards.path import path_cards
-from mergesvm.reports.cards.threshold import threshold_cards
+from mergesvm.reports.cards.model import path_cards, threshold_cards
+from mergesvm.reports.cards.pieces import drift_cards, influence_cards
 from mergesvm.reports.formatting import full_name, meter, shown, weights_name
 from mergesvm.reports.layout import Tile, card, page, table
 
@@ -115,13 +113,9 @@ def _classes(answers: Answers) -> Markup:
         for at in order
     ]
     largest = f"The {MAX_CLASSES} largest of {len(counts):,}. " if len(counts) > MAX_CLASSES else ""
-    where = (
-        ""
-        if estimates is None
-        else " on held-out rows"
-        if estimates.held_out
-        else " on the rows learned from, too high"
-    )
+    where = ""
+    if estimates is not None:
+        where = " on held-out rows" if estimates.held_out else " on the rows learned from, too high"
     note = (
         f"{largest}Rows and fractions are exact; recall is estimated{where}, assuming normal scores. Unreliable for "
         f"classes of few rows."

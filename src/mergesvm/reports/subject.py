@@ -20,20 +20,7 @@ N_GROUPS = 10
 
 @dataclass(frozen=True)
 class Subject:
-    """Knowledge to report on.
-
-    Attributes
-    ----------
-    total : Knowledge
-        The knowledge of all rows.
-    folds : Folds or None
-        What can be held out.
-    held_out : str
-        Describes the folds, or says why there are none.
-    pieces : dict of name to Knowledge
-    remarks : tuple of str
-        Warnings about the pieces.
-    """
+    """Knowledge to report on; ``held_out`` describes the folds, or says why there are none."""
 
     total: Knowledge
     folds: Folds | None
@@ -43,14 +30,8 @@ class Subject:
 
     @classmethod
     def of(cls, given: Any) -> Subject:
-        """The subject of knowledge, folds, or pieces of either.
+        """The subject of knowledge, folds, or a sequence or mapping of pieces of either.
 
-        Parameters
-        ----------
-        given : Knowledge, Folds, or mapping of name to, or sequence of, one of these
-
-        Examples
-        --------
         >>> import mergesvm as ms
         >>> Subject.of([ms.learn([[0.0], [1.0]], ["a", "b"]), ms.learn([[0.1], [1.1]], ["a", "b"])]).held_out
         '2 pieces, each in turn'

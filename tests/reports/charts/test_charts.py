@@ -4,13 +4,10 @@ import re
 
 import numpy as np
 
-from mergesvm.reports.charts.bar_chart import bar_chart
-from mergesvm.reports.charts.cell_map import cell_map
-from mergesvm.reports.charts.column_chart import column_chart
-from mergesvm.reports.charts.heat_map import heat_map
-from mergesvm.reports.charts.line_chart import line_chart
-from mergesvm.reports.charts.series import Series
-from mergesvm.reports.charts.signed_bar_chart import signed_bar_chart
+from mergesvm.reports.charts.bars import bar_chart, signed_bar_chart
+from mergesvm.reports.charts.cells import cell_map, heat_map
+from mergesvm.reports.charts.line_chart import column_chart, line_chart
+from mergesvm.reports.charts.svg import Series
 from reports.pages import Page
 
 

@@ -19,8 +19,7 @@ from mergesvm.knowledge.learning.learn import learn
 from mergesvm.knowledge.merging import merge
 from mergesvm.methods.proximal.solve import solve
 from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
-from mergesvm.reports.figures.base import SUFFIXES
-from mergesvm.reports.figures.demo import save_demo_figure
+from mergesvm.reports.figures import SUFFIXES, save_demo_figure
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -21,7 +21,7 @@ from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge, counted
 from mergesvm.reports.answers import Answers
 from mergesvm.reports.as_json import answers_facts
-from mergesvm.reports.cards.drift import drift_order
+from mergesvm.reports.cards.pieces import drift_order
 from mergesvm.reports.formatting import weights_name
 from mergesvm.reports.write import SUFFIXES, report
 

@@ -17,7 +17,7 @@ from mergesvm.cli.options import AsJson, Debug, Quiet
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.models.pairwise import PairwiseModel
-from mergesvm.reports.figures.base import SUFFIXES
+from mergesvm.reports.figures import SUFFIXES
 from mergesvm.reproduce import cascade, democratic
 from mergesvm.reproduce.cascade_picture import save_cascade_picture
 from mergesvm.reproduce.cascade_times import core_count, find_mpiexec

@@ -19,8 +19,7 @@ from mergesvm.errors import ParameterError
 from mergesvm.methods.proximal.solve import solve
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
-from mergesvm.reports.figures.base import SUFFIXES
-from mergesvm.reports.figures.choice import save_choice_figure
+from mergesvm.reports.figures import SUFFIXES, save_choice_figure
 
 
 @command(

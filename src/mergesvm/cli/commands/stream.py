@@ -26,8 +26,7 @@ from mergesvm.methods.recursive.live import LiveModel
 from mergesvm.methods.recursive.options import RecursiveOptions
 from mergesvm.methods.recursive.prequential import Prequential
 from mergesvm.reports.charts.terminal import plot_lines
-from mergesvm.reports.figures.base import SUFFIXES
-from mergesvm.reports.figures.stream import save_stream_figure
+from mergesvm.reports.figures import SUFFIXES, save_stream_figure
 from mergesvm.reports.knowledge_facts import knowledge_facts
 
 BATCH_ROWS = 4096

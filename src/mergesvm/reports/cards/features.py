@@ -9,10 +9,10 @@ from mergesvm.analysis.importance import Elimination
 from mergesvm.models.linear import LinearModel
 from mergesvm.reports.answers import Answers
 from mergesvm.reports.charts.axis import Axis
-from mergesvm.reports.charts.cell_map import cell_map
+from mergesvm.reports.charts.bars import signed_bar_chart
+from mergesvm.reports.charts.cells import cell_map
 from mergesvm.reports.charts.line_chart import line_chart
-from mergesvm.reports.charts.series import Series
-from mergesvm.reports.charts.signed_bar_chart import signed_bar_chart
+from mergesvm.reports.charts.svg import Series
 from mergesvm.reports.formatting import name
 from mergesvm.reports.layout import Legend, card, table
 

@@ -1,1 +1,1 @@
-"""Charts as SVG, coloured by the style sheet of the page; one chart per file."""
+"""Charts as SVG, coloured by the style sheet of the page."""

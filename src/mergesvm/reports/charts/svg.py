@@ -1,12 +1,38 @@
-"""SVG elements, with all text escaped."""
+"""What charts share: SVG elements with all text escaped, sizes, and series of values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import Markup, escape
+from numpy.typing import NDArray
 
 from mergesvm.reports.formatting import plain
+
+WIDTH = 380.0
+MAX_WIDTH = 480.0
+
+LETTER_WIDTH = 7.0
+"""Approximate width of a letter; text can only be measured by drawing it."""
+
+LINE_HEIGHT = 18.0
+"""Height of a line of text."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """The points of a line, or the bars of one colour; without a name or if faint, it is not in the legend.
+
+    Styles are main, good, bad, other, faint and dashed. Points with ``spans`` (low, high) are dots with error bars.
+    """
+
+    y: Sequence[float] | NDArray[np.float64]
+    name: str = ""
+    style: str = "main"
+    x: Sequence[float] | NDArray[np.float64] = ()
+    spans: Sequence[tuple[float, float]] | None = None
 
 
 def element(name: str, /, *children: str, **attributes: object) -> Markup:

@@ -1,6 +1,9 @@
-"""Cards on drift: how pieces differ from one another."""
+"""Cards on pieces: the influence of each piece on the model, and how pieces differ from one another."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -8,34 +11,101 @@ from numpy.typing import NDArray
 
 from mergesvm.analysis.pieces.drift import Drift
 from mergesvm.reports.answers import Answers
-from mergesvm.reports.charts.cell_map import cell_map
-from mergesvm.reports.formatting import full_name, name, p_value, shown
+from mergesvm.reports.charts.bars import signed_bar_chart
+from mergesvm.reports.charts.cells import cell_map
+from mergesvm.reports.formatting import full_name, name, p_value, plain, shown
 from mergesvm.reports.layout import card, table
 
+MAX_BARS = 25
+MAX_ROWS = 50
 MAX_PIECES = 50
 MAX_CLASSES = 20
-MAX_ROWS = 50
 MAX_SHIFTED_FEATURES = 2
 
+REDUCTION = "relative_loss_reduction"
+
+BARS_NOTE = (
+    "How much the loss on all other pieces falls without the piece, relative to the loss with it: exact. It grows with "
+    "the size of a piece: compare pieces of similar size."
+)
+INFLUENCE_TABLE_NOTE = (
+    "Each piece left out in turn, {which}. Losses are exact; accuracies are estimated for scores that are normal "
+    "within each class. A piece can be unusual and correct: look at it before removing it."
+)
+INFLUENCE_COLUMNS = (
+    "Piece",
+    "Rows",
+    "Loss reduction",
+    "To median",
+    "Change of model",
+    "Loss on piece",
+    "without it",
+    "Accuracy on piece",
+    "without it",
+)
 OPAQUE_RATIO = 4.0
 """Cells are opaque from this multiple of the median distance on."""
 
-MAP_NOTE = (
+DRIFT_MAP_NOTE = (
     "Distance between the mean of each class in a piece and in all others, in standard deviations: exact. A star marks "
     "significant differences. Small pieces are further away by chance."
 )
-TABLE_NOTE = (
+DRIFT_TABLE_NOTE = (
     "{which}. Largest shifts: of features, in standard deviations. P-values assume normal rows, especially those of "
     "covariances; bold ones are significant at {level:g} after Holm's correction for all tests. With many rows small "
     "differences are significant, and with fewer rows of a class than features too many are: look at the distances."
 )
-COLUMNS = ("Piece", "Class", "Largest shifts", "Rows", "Means", "p", "Covariances", "p", "Class fractions", "p")
+DRIFT_COLUMNS = ("Piece", "Class", "Largest shifts", "Rows", "Means", "p", "Covariances", "p", "Class fractions", "p")
+
+
+def influence_cards(answers: Answers) -> list[Markup]:
+    """Relative loss reduction as bars, and all numbers as a table, the largest reduction first."""
+    found = answers.influence
+    if isinstance(found, str):
+        return []
+    rows = found.table()
+    known = [row for row in rows if math.isfinite(row[REDUCTION])][:MAX_BARS]
+    bars = signed_bar_chart(
+        [name(row["piece"]) for row in known],
+        [100 * row[REDUCTION] for row in known],
+        label="Relative loss reduction without each piece, percent",
+        form=".2f",
+    )
+    largest = f"The {len(known)} largest of {len(rows):,}, percent. " if len(known) < len(rows) else "Percent. "
+    which = "largest reduction first" if len(rows) <= MAX_ROWS else f"the {MAX_ROWS} largest of {len(rows):,}"
+    content = bars if known else "No piece can be left out."
+    return [
+        card("Loss reduction without a piece", content, note=largest + BARS_NOTE),
+        card("Influence of pieces", _influence_table(rows), width=4, note=INFLUENCE_TABLE_NOTE.format(which=which)),
+    ]
+
+
+def _influence_table(rows: list[dict[str, Any]]) -> Markup:
+    known = [row[REDUCTION] for row in rows if math.isfinite(row[REDUCTION])]
+    median = float(np.median(known)) if known else math.nan
+    cells = [
+        [
+            Markup("{} ({})").format(full_name(row["piece"]), plain(row["note"]))
+            if row["note"]
+            else full_name(row["piece"]),
+            f"{row['rows']:,}",
+            shown(row[REDUCTION], ".2%"),
+            shown(round(row[REDUCTION] / median, 1) + 0.0, ".1f") if median > 0 else "-",
+            shown(row["change"], ".1%"),
+            shown(row["loss_on_piece"]),
+            shown(row["loss_on_piece_without"]),
+            shown(row["accuracy_on_piece"], ".1%"),
+            shown(row["accuracy_on_piece_without"], ".1%"),
+        ]
+        for row in rows[:MAX_ROWS]
+    ]
+    return table(INFLUENCE_COLUMNS, cells, caption="Influence of pieces", dense=True)
 
 
 def drift_cards(answers: Answers) -> list[Markup]:
     """Distances as a map and all numbers as a table; pieces that drifted first, then the furthest."""
     found = answers.drift
-    return [] if isinstance(found, str) else [_map(found), _table(found)]
+    return [] if isinstance(found, str) else [_drift_map(found), _drift_table(found)]
 
 
 def drift_order(found: Drift) -> list[int]:
@@ -45,7 +115,7 @@ def drift_order(found: Drift) -> list[int]:
     return order
 
 
-def _map(found: Drift) -> Markup:
+def _drift_map(found: Drift) -> Markup:
     order = drift_order(found)[:MAX_PIECES]
     furthest = np.nan_to_num(found.distances, nan=-1.0).max(axis=0)
     classes = sorted(np.argsort(-furthest, kind="stable")[:MAX_CLASSES].tolist())
@@ -65,7 +135,7 @@ def _map(found: Drift) -> Markup:
         marked=found.means_drifted[np.ix_(order, classes)],
         full=_opaque_distance(found.distances),
     )
-    note = MAP_NOTE + (f" Shown: {' and '.join(shown_parts)}." if shown_parts else "")
+    note = DRIFT_MAP_NOTE + (f" Shown: {' and '.join(shown_parts)}." if shown_parts else "")
     return card("Drift between pieces", chart, note=note)
 
 
@@ -77,7 +147,7 @@ def _opaque_distance(distances: NDArray[np.float64]) -> float | None:
     return float(np.clip(OPAQUE_RATIO * np.median(known), 1e-300, known.max()))
 
 
-def _table(found: Drift) -> Markup:
+def _drift_table(found: Drift) -> Markup:
     means, covariances, proportions = found.means_drifted, found.covariances_drifted, found.proportions_drifted
     places = [(piece, place) for piece in range(len(found.names)) for place in range(len(found.labels))]
     distances = np.nan_to_num(found.distances, nan=-1.0)
@@ -100,8 +170,8 @@ def _table(found: Drift) -> Markup:
             ]
         )
     which = f"The {MAX_ROWS} worst of {len(places):,} classes of pieces" if len(places) > MAX_ROWS else "Worst first"
-    content = table(COLUMNS, lines, caption="Drift of pieces", texts=3, dense=True)
-    return card("Drift in numbers", content, width=4, note=TABLE_NOTE.format(which=which, level=found.level))
+    content = table(DRIFT_COLUMNS, lines, caption="Drift of pieces", texts=3, dense=True)
+    return card("Drift in numbers", content, width=4, note=DRIFT_TABLE_NOTE.format(which=which, level=found.level))
 
 
 def _shifts(found: Drift, at: tuple[int, int]) -> str:

@@ -1,1 +1,0 @@
-"""Plots drawn with matplotlib, for the files that commands save."""
