@@ -111,7 +111,7 @@ def test_the_pooled_form_gives_the_same_one_vs_rest(wine):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9)
     with pytest.raises(FormError, match="One-vs-one"):
         eliminate(pooled, multiclass="ovo")
-    with pytest.raises(FormError, match="class weights"):
+    with pytest.raises(FormError, match="Class weights of pooled"):
         eliminate(pooled, class_weight="balanced")
 
 

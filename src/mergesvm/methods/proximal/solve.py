@@ -69,7 +69,7 @@ def solvable(knowledge: Any) -> Knowledge:
         knowledge = knowledge.total
     if not isinstance(knowledge, Knowledge):
         kind = type(knowledge).__name__
-        raise TypeError(f"Only knowledge can be solved, not {kind}. Fitted estimators have it as knowledge_.")
+        raise TypeError(f"Only knowledge can be solved, not {kind}. A fitted estimator has it as knowledge_.")
     if not knowledge.labels:
         raise KnowledgeError(
             "The knowledge has no rows, or only rows of weight zero, so it cannot be solved. Learn or merge rows first."
