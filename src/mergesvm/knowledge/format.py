@@ -134,7 +134,8 @@ def read_signature(header: Header, content: Content) -> Signature:
 
 def read_classes(header: Header, kind: str | None) -> tuple[Label, ...]:
     """Read the classes, which must be of one kind, sorted and distinct."""
-    labels = _labels(header, "classes")
+    values = header.take("classes", list)
+    labels = tuple(_label(Header({"classes": value}, header.source), "classes") for value in values)
     if any(label_kind(label) != kind for label in labels):
         header.refuse(f"has classes that are not all of kind {kind!r}")
     if any(not one < other for one, other in pairwise(labels)):  # type: ignore[operator]
@@ -153,10 +154,6 @@ def read_provenance(header: Header) -> Provenance:
         Origin(part.text("source"), part.whole("rows"), part.text("when"), part.truth("taken_back"))
         for part in header.parts("provenance")
     )
-
-
-def _labels(header: Header, name: str) -> tuple[Label, ...]:
-    return tuple(_label(Header({name: value}, header.source), name) for value in header.take(name, list))
 
 
 def _label(header: Header, name: str) -> Label:

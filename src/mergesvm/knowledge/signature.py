@@ -75,17 +75,16 @@ class Signature:
             "form": (self.per_class, self.class_weights) == (other.per_class, other.class_weights),
             "labels": self.labels == other.labels or None in (self.labels, other.labels),
         }
-        for key in mine:
-            if not equal[key]:
-                hint = "Learn both pieces with the same options."
-                if key == "names":
-                    hint = "Learn both with the same names in the same order; feature_names= gives names to an array."
-                    pairs = list(enumerate(zip(self.names or (), other.names or (), strict=False)))
-                    first = next((f"Feature {i} is {b!r} here, {a!r} there. " for i, (a, b) in pairs if a != b), "")
-                    hint = first + hint
-                raise SignatureError(
-                    f"Cannot {verb} knowledge of {theirs[key]} {preposition} knowledge of {mine[key]}. {hint}"
-                )
+        different = next((key for key, same in equal.items() if not same), None)
+        if different is not None:
+            hint = "Learn both pieces with the same options."
+            if different == "names":
+                pairs = list(enumerate(zip(self.names or (), other.names or (), strict=False)))
+                hint = next((f"Feature {i} is {b!r} here, {a!r} there. " for i, (a, b) in pairs if a != b), "")
+                hint += "Learn both with the same names in the same order; feature_names= gives names to an array."
+            raise SignatureError(
+                f"Cannot {verb} knowledge of {theirs[different]} {preposition} knowledge of {mine[different]}. {hint}"
+            )
         return replace(self, labels=self.labels or other.labels)
 
     def _described(self) -> dict[str, str]:

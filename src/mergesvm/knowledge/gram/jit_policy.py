@@ -18,17 +18,8 @@ LOAD_SECONDS = 1.5
 
 
 class JitPolicy:
-    """Loads a module of compiled functions once it has paid for itself.
+    """Loads a module of compiled functions, by calling ``load``, once it has paid for itself.
 
-    Parameters
-    ----------
-    load : callable
-        Imports the module.
-    load_seconds : float
-        The cost of importing it.
-
-    Examples
-    --------
     >>> import types
     >>> policy = JitPolicy(lambda: types.ModuleType("compiled"), load_seconds=1.0)
     >>> policy.when_worth(0.6) is None
@@ -46,13 +37,7 @@ class JitPolicy:
         self._lock = threading.Lock()
 
     def when_worth(self, seconds_saved: float) -> ModuleType | None:
-        """Return the compiled functions if they are loaded or have now paid for themselves, else None.
-
-        Parameters
-        ----------
-        seconds_saved : float
-            The time that they would save on the work at hand.
-        """
+        """Return the compiled functions if loaded, or if the time saved on all work so far pays for it; else None."""
         if not self.enabled:
             return None
         with self._lock:

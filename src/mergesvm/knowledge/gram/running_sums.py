@@ -16,14 +16,7 @@ class RunningSums:
     """Class totals and Gram matrices about one anchor, with one matrix per class or one pooled matrix.
 
     Gram matrices are valid in their upper triangles only, until :func:`~mergesvm.knowledge.gram.triangles.fill_lower`.
-
-    Attributes
-    ----------
-    width : int
-    pooled : bool
-    places : dict
-        The index of each class, in order of appearance.
-    totals, grams : lists of arrays
+    ``places`` has the index of each class, in order of appearance.
     """
 
     width: int

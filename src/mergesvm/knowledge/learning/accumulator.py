@@ -20,17 +20,7 @@ from mergesvm.knowledge.signature import Signature
 
 
 class Accumulator:
-    """Sums about one anchor, to which batches are added in place, without copies of the sums.
-
-    Parameters
-    ----------
-    signature : Signature
-        What the sums mean; the kind of labels is taken from the batches.
-    anchor : array of shape (width,)
-    engine : Threads
-    precision : {"float64", "float32"}
-        Precision of the products.
-    """
+    """Sums about one anchor, to which batches are added in place; the kind of labels is taken from the batches."""
 
     def __init__(self, signature: Signature, anchor: NDArray[np.float64], engine: Threads, precision: str) -> None:
         self.signature, self.anchor = signature, anchor

@@ -1,10 +1,10 @@
-"""Merging the partial results of all workers."""
+"""The partial results of workers, and how they are merged."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -13,19 +13,53 @@ from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
 from mergesvm.engines.reduce import Addition, Block, Total
+from mergesvm.errors import DataError
 from mergesvm.features.maps.identity import Identity
-from mergesvm.knowledge.algebra import merge, reanchor, reanchored_sums, recentred
-from mergesvm.knowledge.gram.triangles import (
-    add_to_triangle,
-    fill_lower,
-    pack_triangle,
-    triangle_size,
-    unpack_triangle,
-)
+from mergesvm.knowledge.algebra import lowest_precision, merge, n_grams, reanchor, reanchored_sums, recentred
+from mergesvm.knowledge.gram.triangles import add_to_triangle, fill_lower, pack_triangle, triangle_size, unpack_triangle
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.learning.partial_result import PartialResult
 from mergesvm.knowledge.select import only
 from mergesvm.knowledge.signature import Signature, different_maps_error
+
+
+@dataclass(frozen=True)
+class PartialResult:
+    """The knowledge of some of the rows, None if there are none, and where they came from.
+
+    ``counts`` are the rows used from each file, ``dropped`` those left out because of missing values. ``upper_only``
+    says that only the upper triangles of the matrices are valid; such matrices have no other owner and may be changed
+    in place.
+    """
+
+    knowledge: Knowledge | None
+    counts: dict[str, int] = field(default_factory=dict)
+    dropped: int = 0
+    upper_only: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Knowledge is pickled as upper triangles and is symmetric when unpickled.
+        return {**self.__dict__, "upper_only": False}
+
+    def symmetric(self) -> PartialResult:
+        """Fill the lower triangles."""
+        if self.upper_only and self.knowledge is not None:
+            for gram in self.knowledge.grams:
+                gram.flags.writeable = True
+                fill_lower(gram)
+                gram.flags.writeable = False
+        return replace(self, upper_only=False)
+
+    def required(self) -> Knowledge:
+        """Return the knowledge, or raise an error if there were no rows."""
+        if self.knowledge is None:
+            raise self.empty()
+        return self.knowledge
+
+    def empty(self) -> DataError:
+        """The error for a result without rows."""
+        where = f" in {next(iter(self.counts))}" if self.counts else ""
+        what = "all rows have missing values" if self.dropped else "there are no rows"
+        return DataError(f"There is nothing to learn{where}: {what}.")
 
 
 @dataclass(frozen=True)
@@ -61,7 +95,7 @@ class Plan:
     @property
     def n_grams(self) -> int:
         """Number of Gram matrices."""
-        return len(self.labels) if self.signature.per_class else min(1, len(self.labels))
+        return n_grams(self.labels, self.signature.per_class)
 
 
 class Reducer(Addition[PartialResult]):
@@ -70,11 +104,7 @@ class Reducer(Addition[PartialResult]):
     Across workers these are steps 2 and 4 of the parallel algorithm of Zhang and Zhu (2009): first the counts of all
     classes are sent to all workers, then the sums are added along a cascade. The first block holds the sums of the
     classes and the peaks of their squares, each further block the triangle of a Gram matrix.
-
-    Parameters
-    ----------
-    features : FeatureMap
-        The map of all partial results. It may be large, so pickled copies do not contain it.
+    The feature map of all partial results may be large: pickled copies do not contain it.
     """
 
     def __init__(self, features: Any) -> None:
@@ -91,12 +121,8 @@ class Reducer(Addition[PartialResult]):
         counts = reduce(lambda one, other: one + other, (Counter(partial.counts) for partial in results))
         for partial in results:  # adding counters drops files with no rows
             counts.update(dict.fromkeys(partial.counts, 0))
-        return PartialResult(
-            merge(pieces) if pieces else None,
-            dict(counts),
-            sum(partial.dropped for partial in results),
-            upper_only,
-        )
+        dropped = sum(partial.dropped for partial in results)
+        return PartialResult(merge(pieces) if pieces else None, dict(counts), dropped, upper_only)
 
     def describe(self, result: PartialResult) -> tuple[Description | None, dict[str, int], int]:
         """Everything but the sums."""
@@ -174,14 +200,7 @@ class Reducer(Addition[PartialResult]):
 
 
 class PartialResultTotal(Total[PartialResult]):
-    """Adds up the sums of all workers as they arrive.
-
-    Parameters
-    ----------
-    plan : Plan
-    features : FeatureMap
-        The map, which the plan does not contain.
-    """
+    """Adds up the sums of all workers as they arrive. The plan does not contain the feature map."""
 
     def __init__(self, plan: Plan, features: Any) -> None:
         self._plan, self._features = plan, features
@@ -230,7 +249,7 @@ class PartialResultTotal(Total[PartialResult]):
             gram = self._grams[place]
             self._grams[place] = np.zeros((plan.width, plan.width)) if gram is None else fill_lower(gram)
         grams = tuple(gram for gram in self._grams if gram is not None)
-        precision = "float32" if any(piece.precision == "float32" for piece in found) else "float64"
+        precision = lowest_precision(found)
         knowledge = Knowledge(signature, plan.anchor, plan.labels, rows, counts, sums, grams, peaks, precision)
         return PartialResult(recentred(knowledge), plan.counts, plan.dropped)
 
