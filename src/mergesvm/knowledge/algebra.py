@@ -41,12 +41,7 @@ MIN_CLASS_WEIGHT = 1e-100
 
 
 def merge(pieces: Iterable[Piece]) -> Piece:
-    """Add many pieces at once. Pieces may have different classes; the anchor is that of the piece with most rows.
-
-    >>> import mergesvm as ms
-    >>> ms.merge(ms.learn([[float(i)]], ["odd" if i % 2 else "even"]) for i in range(5))
-    Knowledge of 5 rows x 1 feature in 2 classes: even 3, odd 2
-    """
+    """Add many pieces at once. Pieces may have different classes; the anchor is that of the piece with most rows."""
     pieces = list(pieces)
     others = [piece for piece in pieces if not isinstance(piece, Sums)]
     if others:
@@ -207,11 +202,7 @@ def decayed(knowledge: Piece, factor: float) -> Piece:
 
 
 def recentred(knowledge: Piece) -> Piece:
-    """Move the anchor to the mean in features that have drifted far from it.
-
-    While rows are added and others subtracted, the mean may move away from the anchor, and sums about a distant point
-    lose digits.
-    """
+    """Move the anchor to the mean in features that have drifted far from it: sums about a distant point lose digits."""
     if not knowledge.labels:
         return knowledge
     total = knowledge.counts.sum()

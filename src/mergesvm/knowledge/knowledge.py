@@ -218,9 +218,5 @@ class Knowledge(Sums):
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number and its noun, singular or plural.
-
-    >>> counted(1, "row"), counted(1000, "row"), counted(2, "class", "classes")
-    ('1 row', '1,000 rows', '2 classes')
-    """
+    """Return a number and its noun, singular or plural, such as "1 row" or "1,000 rows"."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

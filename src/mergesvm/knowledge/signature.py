@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from mergesvm.checks import listed
 from mergesvm.data.labels import Label
 from mergesvm.data.layout import Categories, Layout
 from mergesvm.errors import SignatureError
@@ -88,7 +89,8 @@ class Signature:
         return replace(self, labels=self.labels or other.labels)
 
     def _described(self) -> dict[str, str]:
-        names = "features without names" if self.names is None else f"features named {_listed(self.names)}"
+        more = f" and {len(self.names) - 12} more" if self.names is not None and len(self.names) > 12 else ""
+        names = "features without names" if self.names is None else f"features named {listed(self.names[:12])}{more}"
         form = "the class-wise form" if self.per_class else "the pooled form"
         weights = ", ".join(f"{label!r}: {weight}" for label, weight in self.class_weights)
         return {
@@ -105,8 +107,3 @@ def different_maps_error(new: str, known: str, verb: str = "add", preposition: s
         f"Cannot {verb} knowledge of features {new} {preposition} knowledge of features {known}. Freeze one map, save "
         f"it, and learn all pieces with it: map.save, features.load."
     )
-
-
-def _listed(names: tuple[str, ...], max_shown: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:max_shown])
-    return shown if len(names) <= max_shown else f"{shown} and {len(names) - max_shown} more"

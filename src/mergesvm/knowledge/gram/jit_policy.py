@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from types import ModuleType
 
 LOAD_SECONDS = 1.5
@@ -58,11 +59,5 @@ class JitPolicy:
         return self._module
 
 
-def _import_gram_jit() -> ModuleType:
-    from mergesvm.knowledge.gram import jit
-
-    return jit
-
-
-GRAM_JIT = JitPolicy(_import_gram_jit, LOAD_SECONDS)
+GRAM_JIT = JitPolicy(lambda: import_module("mergesvm.knowledge.gram.jit"), LOAD_SECONDS)
 """The policy for :mod:`mergesvm.knowledge.gram.jit`."""

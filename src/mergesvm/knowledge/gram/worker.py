@@ -77,10 +77,7 @@ class GramWorker(ABC):
 
     @abstractmethod
     def add(self, task: Task, sums: RunningSums, lock: threading.Lock) -> None:
-        """Add the totals and the Gram matrix of a task, the latter at least to the upper triangle.
-
-        ``lock`` guards the Gram matrix of the task and the totals of its classes.
-        """
+        """Add the totals and at least the upper triangle of the Gram matrix of a task; the lock guards both."""
 
 
 def tasks_of(codes: NDArray[Any], n_classes: int, pooled: bool, block_rows: int) -> list[Task]:

@@ -34,7 +34,8 @@ def learn_scan_distributed(
     ranks = engine.ranks
     if ranks.own_files:
         return _learn_parts(scan, [scan], options, engine, progress)
-    count = _part_count(scan, options, engine)
+    matrix, workers = 8 * options.signature(scan.layout).width ** 2, engine.workers
+    count = workers * max(1, min(MAX_PARTS_PER_WORKER, scan.size // (workers * MIN_PART_MATRICES * matrix)))
     try:
         return _learn_parts(scan, ranks.on_root(lambda: scan.parts(count)), options, engine, progress)
     except CutError:
@@ -68,11 +69,6 @@ def _learn_parts(
     scan.counts, scan.dropped = {name: partial.counts[name] for name in ordered} | partial.counts, partial.dropped
     scan.rows, scan.fraction = sum(scan.counts.values()), 1.0
     return replace(partial, counts=scan.counts)
-
-
-def _part_count(scan: Scan, options: SumOptions, engine: Engine) -> int:
-    matrix, workers = 8 * options.signature(scan.layout).width ** 2, engine.workers
-    return workers * max(1, min(MAX_PARTS_PER_WORKER, scan.size // (workers * MIN_PART_MATRICES * matrix)))
 
 
 def _learn_part(scan: Scan, options: SumOptions) -> PartialResult:

@@ -12,13 +12,15 @@ from mergesvm.data.batch import Batch
 from mergesvm.data.cluster_table import TableColumns, memory_table
 from mergesvm.data.labels import Label
 from mergesvm.data.layout import Layout
+from mergesvm.data.rows.base import Rows
 from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Engine, PartitionedRows
 from mergesvm.engines.registry import collection_spec
 from mergesvm.engines.resolve import resolve_engine
-from mergesvm.errors import DataError, FormError, ParameterError
+from mergesvm.errors import DataError, FeatureMapError, FormError, FrozenHereWarning, ParameterError, warn_caller
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.identity import Identity
+from mergesvm.features.spec import as_map
 from mergesvm.knowledge.fold_assignment import FoldAssignment, folded
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.distributed import (
@@ -28,7 +30,6 @@ from mergesvm.knowledge.learning.distributed import (
     learn_scan_distributed,
     learn_table_distributed,
 )
-from mergesvm.knowledge.learning.freezing import frozen_map
 from mergesvm.knowledge.learning.local import Progress, learn_batch, learn_scan
 from mergesvm.knowledge.learning.options import SumOptions, fixed_weights, named_layout
 from mergesvm.knowledge.provenance import Origin, now
@@ -144,11 +145,33 @@ class Learner:
         return learn_batch_distributed(batch, layout, options, self.engine)
 
     def _options(self, rows: Any, labels: Any = None) -> SumOptions:
-        features = frozen_map(self.features, rows, labels, self.engine)
+        features = self._frozen_map(rows, labels)
         precision = self.precision or ("float64" if isinstance(features, Identity) else features.dtype.name)
         return SumOptions(
             features, self.per_class, self.class_weights, precision, self.threads, self.anchor, self.folding
         )
+
+    def _frozen_map(self, rows: Any, labels: Any) -> FeatureMap:
+        """Return the map that all workers use, frozen on a sample of the rows, unless they are on a cluster (None)."""
+        mapping = as_map(self.features)
+        if mapping.frozen:
+            return mapping
+        if rows is None:
+            raise FeatureMapError(
+                f"{mapping!r} is not frozen, and rows on a cluster are not sampled. Freeze it on a sample first: "
+                f"map.freeze(sample)."
+            )
+
+        def freeze() -> FeatureMap:
+            frozen = mapping.freeze(rows, labels)
+            warn_caller(
+                f"{mapping!r} was frozen on a sample of these rows. Pieces learned elsewhere can be added only if they "
+                f"use the same map: knowledge.features, which can be saved and loaded.",
+                FrozenHereWarning,
+            )
+            return frozen
+
+        return freeze_on_root(self.engine, freeze, rows)
 
     def _check_columns_of_groups(self) -> None:
         if self.fold_numbers is not None:
@@ -174,3 +197,16 @@ class Learner:
     def _on_all(self, function: Callable[[], Result]) -> Result:
         """Call a function; under MPI, an error on one rank is raised on all, so that none is left waiting."""
         return function() if self.engine is None else self.engine.ranks.on_all(function)
+
+
+def freeze_on_root(engine: Engine | None, freeze: Callable[[], FeatureMap], rows: Any) -> FeatureMap:
+    """Call ``freeze`` on one rank, with its rows, and return the map on all ranks."""
+
+    def checked() -> FeatureMap:
+        if isinstance(rows, Rows) and not rows.n_rows:
+            raise FeatureMapError(
+                "The root rank has no rows to freeze the map on. Freeze it on a sample first, and pass it on all ranks."
+            )
+        return freeze()
+
+    return checked() if engine is None else engine.ranks.on_root(checked)

@@ -52,14 +52,10 @@ class PartialResult:
     def required(self) -> Knowledge:
         """Return the knowledge, or raise an error if there were no rows."""
         if self.knowledge is None:
-            raise self.empty()
+            where = f" in {next(iter(self.counts))}" if self.counts else ""
+            what = "all rows have missing values" if self.dropped else "there are no rows"
+            raise DataError(f"There is nothing to learn{where}: {what}.")
         return self.knowledge
-
-    def empty(self) -> DataError:
-        """The error for a result without rows."""
-        where = f" in {next(iter(self.counts))}" if self.counts else ""
-        what = "all rows have missing values" if self.dropped else "there are no rows"
-        return DataError(f"There is nothing to learn{where}: {what}.")
 
 
 @dataclass(frozen=True)
@@ -149,7 +145,7 @@ class Reducer(Addition[PartialResult]):
         joined = self([PartialResult(None, counts, dropped) for _, counts, dropped in descriptions])
         pieces = tuple(piece for piece, _, _ in descriptions)
         if not found:
-            raise joined.empty()
+            joined.required()
         for piece in found[1:]:
             if piece.fingerprint != found[0].fingerprint:
                 raise different_maps_error(piece.saying, found[0].saying)
@@ -194,8 +190,10 @@ class Reducer(Addition[PartialResult]):
             numbers = np.empty(blocks[index].size)
             self.pack(own, plan, index, numbers)
             total.add(index, 0, numbers, last=False)
-        if as_it_is:
-            total.take_over(places, known.grams)
+        if as_it_is:  # the matrices have no other owner
+            for place, gram in zip(places, known.grams, strict=True):
+                gram.flags.writeable = True
+                total.grams[place] = gram
         return total
 
 
@@ -205,14 +203,8 @@ class PartialResultTotal(Total[PartialResult]):
     def __init__(self, plan: Plan, features: Any) -> None:
         self._plan, self._features = plan, features
         self._first = np.zeros((len(plan.labels) + plan.n_grams) * plan.width)
-        self._grams: list[NDArray[np.float64] | None] = [None] * plan.n_grams
+        self.grams: list[NDArray[np.float64] | None] = [None] * plan.n_grams
         self._unfinished = set(range(plan.n_grams))
-
-    def take_over(self, places: Sequence[int], grams: Sequence[NDArray[np.float64]]) -> None:
-        """Start with these matrices, which have no other owner and valid upper triangles."""
-        for place, gram in zip(places, grams, strict=True):
-            gram.flags.writeable = True
-            self._grams[place] = gram
 
     def add(self, index: int, first: int, numbers: NDArray[np.float64], *, last: bool) -> None:
         """Add to the sums and peaks, or to the triangle of a matrix, which is filled after its last numbers."""
@@ -220,14 +212,14 @@ class PartialResultTotal(Total[PartialResult]):
             self._first[first : first + len(numbers)] += numbers
             return
         place, width = index - 1, self._plan.width
-        gram = self._grams[place]
+        gram = self.grams[place]
         if gram is None and len(numbers) == triangle_size(width):
             gram = np.empty((width, width))
             unpack_triangle(numbers, gram)
         else:
             gram = np.zeros((width, width)) if gram is None else gram
             add_to_triangle(numbers, first, gram)
-        self._grams[place] = gram
+        self.grams[place] = gram
         if last:
             fill_lower(gram)
             self._unfinished.remove(place)
@@ -246,9 +238,9 @@ class PartialResultTotal(Total[PartialResult]):
             counts[at] += piece.counts
         sums, peaks = sums_and_peaks(plan, self._first)
         for place in self._unfinished:
-            gram = self._grams[place]
-            self._grams[place] = np.zeros((plan.width, plan.width)) if gram is None else fill_lower(gram)
-        grams = tuple(gram for gram in self._grams if gram is not None)
+            gram = self.grams[place]
+            self.grams[place] = np.zeros((plan.width, plan.width)) if gram is None else fill_lower(gram)
+        grams = tuple(gram for gram in self.grams if gram is not None)
         precision = lowest_precision(found)
         knowledge = Knowledge(signature, plan.anchor, plan.labels, rows, counts, sums, grams, peaks, precision)
         return PartialResult(recentred(knowledge), plan.counts, plan.dropped)
