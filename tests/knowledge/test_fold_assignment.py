@@ -89,7 +89,7 @@ def test_an_error_about_invalid_groups_names_the_file(tmp_path):
         ({"groups": ["a"] * 30}, ParameterError, "groups needs a number of folds"),
         ({"folds": [0, 1] * 15, "groups": ["a"] * 30}, ParameterError, "not both"),
         ({"folds": 3, "groups": ["a"] * 20}, DataError, "30 rows, 20 groups"),
-        ({"folds": 3, "groups": ["a", None] * 15}, DataError, "row 1 is of no group"),
+        ({"folds": 3, "groups": ["a", None] * 15}, DataError, "row 1 has no group"),
         ({"folds": 3, "groups": "who"}, ParameterError, "'who' names a column of files"),
         ({"folds": 3, "per_class": False}, FormError, "per_class=True"),
     ],
