@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from mergesvm.estimators.pegasos_svc import PegasosSVC
     from mergesvm.estimators.precompile import precompile
     from mergesvm.estimators.recursive_svc import RecursiveSVC
-    from mergesvm.knowledge.folds import Folds
+    from mergesvm.knowledge.folds import Folds, merge
     from mergesvm.knowledge.knowledge import Knowledge
     from mergesvm.knowledge.learning.learn import learn
-    from mergesvm.knowledge.merging import merge
     from mergesvm.knowledge.signature import Signature
     from mergesvm.methods.proximal.path import path
     from mergesvm.methods.proximal.solve import solve
@@ -102,7 +101,7 @@ _MODULES = {
     "learn": "knowledge.learning.learn",
     "load": "models.load",
     "load_model": "models.load",
-    "merge": "knowledge.merging",
+    "merge": "knowledge.folds",
     "operating_curve": "analysis.threshold",
     "operating_point": "analysis.threshold",
     "path": "methods.proximal.path",

@@ -8,7 +8,7 @@ from typing import Any
 from mergesvm.errors import ParameterError
 
 
-def listed(choices: Iterable[str]) -> str:
+def listed(choices: Iterable[object]) -> str:
     """Names in quotes, separated by commas.
 
     >>> listed(["rbf", "poly"])

@@ -425,7 +425,7 @@ def test_a_worker_that_is_killed_while_it_learns_from_a_table_does_no_harm(engin
     X, y = rows
     held = engine.partitioned(table)
     columns = TableColumns.of(held.schema(), "y", columns=NAMES)
-    options = SumOptions.of(ms.features.Identity(), True, {}, None, ms.engines.Threads(1), None)
+    options = SumOptions(ms.features.Identity(), True, {}, "float64", ms.engines.Threads(1))
 
     def learn(content):
         def batches():

@@ -44,7 +44,7 @@ def test_a_hidden_layer_matches_its_formula(activation):
 
 
 def test_every_activation_has_a_formula_here():
-    from mergesvm.features.ops.activations import ACTIVATIONS
+    from mergesvm.features.maps.hidden_layer import ACTIVATIONS
 
     assert set(ACTIVATIONS) == set(FUNCTIONS)
 

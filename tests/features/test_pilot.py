@@ -5,18 +5,17 @@ from sklearn.datasets import load_digits
 
 import mergesvm as ms
 from mergesvm.features.pilot import PILOT_ROWS, Pilot
-from mergesvm.features.scaling import find_scaling
 
 DIGITS, _ = load_digits(return_X_y=True)
 ROWS = np.random.default_rng(5).normal(size=(300, 4)) * [1, 10, 0.1, 3] + [0, 5, 1, -2]
 
 
 def test_images_are_scaled_as_a_whole_and_tables_by_column():
-    assert len(set(find_scaling(Pilot.of(DIGITS), "auto").scale)) == 1
-    np.testing.assert_allclose(find_scaling(Pilot.of(ROWS), "auto").scale, ROWS.std(axis=0))
-    np.testing.assert_allclose(find_scaling(Pilot.of(ROWS), "range").scale, np.ptp(ROWS, axis=0))
-    constant = find_scaling(Pilot.of(np.full((20, 3), 0.1)), "columns")
-    np.testing.assert_array_equal(constant.scale, 1.0)
+    assert len(set(Pilot.of(DIGITS).centre_and_scale("auto")[1])) == 1
+    np.testing.assert_allclose(Pilot.of(ROWS).centre_and_scale("auto")[1], ROWS.std(axis=0))
+    np.testing.assert_allclose(Pilot.of(ROWS).centre_and_scale("range")[1], np.ptp(ROWS, axis=0))
+    _, scale = Pilot.of(np.full((20, 3), 0.1)).centre_and_scale("columns")
+    np.testing.assert_array_equal(scale, 1.0)
 
 
 def test_the_pilot_sample_is_drawn_from_all_rows_without_replacement():

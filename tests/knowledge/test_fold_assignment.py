@@ -86,10 +86,10 @@ def test_an_error_about_invalid_groups_names_the_file(tmp_path):
         ({"folds": [-2] * 30}, ParameterError, "-1 for a row"),
         ({"folds": [0, 1000] * 15}, ParameterError, "not 1001"),
         ({"folds": [0, 1] * 10}, DataError, "30 rows, 20 folds"),
-        ({"groups": ["a"] * 30}, ParameterError, "in how many folds"),
+        ({"groups": ["a"] * 30}, ParameterError, "groups needs a number of folds"),
         ({"folds": [0, 1] * 15, "groups": ["a"] * 30}, ParameterError, "not both"),
         ({"folds": 3, "groups": ["a"] * 20}, DataError, "30 rows, 20 groups"),
-        ({"folds": 3, "groups": ["a", None] * 15}, DataError, "row 1 is of no group"),
+        ({"folds": 3, "groups": ["a", None] * 15}, DataError, "row 1 has no group"),
         ({"folds": 3, "groups": "who"}, ParameterError, "'who' names a column of files"),
         ({"folds": 3, "per_class": False}, FormError, "per_class=True"),
     ],
@@ -102,7 +102,7 @@ def test_invalid_folds_are_refused(options, error, message):
 def test_for_files_folds_is_a_number_and_groups_a_kept_column(tmp_path):
     pq.write_table(pa.table({"x": [1.0, 2.0], "who": ["a", "b"], "y": [0, 1]}), tmp_path / "t.parquet")
     path = tmp_path / "t.parquet"
-    with pytest.raises(ParameterError, match="fall into folds by themselves"):
+    with pytest.raises(ParameterError, match="folds is a number"):
         ms.learn(ms.scan(path, label="y", keep=["who"]), folds=[0, 1])
     with pytest.raises(ParameterError, match=r"groups .* the name of a column"):
         ms.learn(ms.scan(path, label="y", keep=["who"]), folds=2, groups=["a", "b"])

@@ -5,7 +5,7 @@ import sys
 
 SCRIPT = """
 import sys
-import mergesvm.knowledge.folds, mergesvm.knowledge.merging, mergesvm.features.format
+import mergesvm.knowledge.folds, mergesvm.features.format
 from mergesvm.features.registry import map_classes
 map_classes()
 print(*({"sklearn", "pyarrow", "numba", "pandas", "scipy.stats", "scipy.optimize"} & set(sys.modules)))

@@ -214,7 +214,7 @@ def test_a_given_anchor_is_copied(letters):
 
 
 def test_only_knowledge_is_merged_and_solved(letters):
-    with pytest.raises(TypeError, match="A fitted estimator has it as knowledge_"):
+    with pytest.raises(TypeError, match="Fitted estimators have it as knowledge_"):
         ms.merge([ms.learn(*letters), None])
     with pytest.raises(TypeError, match="not MergeSVC"):
         ms.solve(ms.MergeSVC())
@@ -278,7 +278,7 @@ def test_class_weights_fixed_when_learning_may_be_keyed_by_numpy_values(letters)
     one = ms.learn(X, y, per_class=False, class_weight={0: 1, 1: 3})
     other = ms.learn(X, y, per_class=False, class_weight={np.int64(0): 1.0, np.int64(1): 3.0})
     assert (one + other).rows.sum() == 400
-    with pytest.raises(ParameterError, match="map classes to numbers"):
+    with pytest.raises(ParameterError, match="must map classes to numbers"):
         ms.learn(X, y, per_class=False, class_weight={0: "x", 1: 2.0})
 
 

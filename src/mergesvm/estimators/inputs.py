@@ -19,7 +19,7 @@ from mergesvm.engines.resolve import resolve_engine
 from mergesvm.errors import ParameterError
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.spec import as_map
-from mergesvm.knowledge.learning.freezing import freeze_on_root
+from mergesvm.knowledge.learning.learner import freeze_on_root
 
 INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 

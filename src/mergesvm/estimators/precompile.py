@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mergesvm.knowledge.precompile import precompile_learning
+from mergesvm.knowledge.gram.jit_policy import GRAM_JIT
 
 
 def precompile(*, estimators: bool = False) -> None:
@@ -26,7 +26,10 @@ def precompile(*, estimators: bool = False) -> None:
     >>> import mergesvm as ms
     >>> ms.precompile()
     """
-    precompile_learning()
+    from mergesvm.data.text_parser.warmup import compile_text_parsers  # imports numba and pyarrow
+
+    GRAM_JIT.load().compile_all()
+    compile_text_parsers()
     if estimators:
         _fit_estimators()
 

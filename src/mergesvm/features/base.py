@@ -38,9 +38,9 @@ class FeatureMap(ABC):
     """The name of the map in files and on the command line."""
 
     @property
-    @abstractmethod
     def frozen(self) -> bool:
         """Whether all arrays of the map are fixed, so that it can map rows."""
+        return True
 
     @property
     @abstractmethod
@@ -53,9 +53,9 @@ class FeatureMap(ABC):
         """The number of output features."""
 
     @property
-    @abstractmethod
     def dtype(self) -> np.dtype[Any]:
         """The dtype of mapped rows."""
+        return np.dtype(np.float64)
 
     @property
     def default_anchor(self) -> NDArray[np.float64]:
@@ -72,8 +72,7 @@ class FeatureMap(ABC):
     def fingerprint(self) -> str:
         """A digest of the frozen map. Knowledge can be added only if the fingerprints of its maps are equal."""
 
-    @abstractmethod
-    def freeze(self, X: Any, y: Any = None) -> Self:
+    def freeze(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Return the map with all arrays fixed: drawn at random, or computed from a sample of the rows.
 
         Parameters
@@ -90,6 +89,7 @@ class FeatureMap(ABC):
         >>> layer.transform([[1.0, 2.0]]).shape
         (1, 100)
         """
+        return self
 
     @abstractmethod
     def map_block(self, rows: Any, out: NDArray[Any]) -> None:

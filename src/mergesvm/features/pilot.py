@@ -30,23 +30,17 @@ MAX_PILOT_FILES = 16
 """The sample is drawn from the first slices of at most this many files of a scan, evenly spread."""
 
 
+SCALINGS = ("auto", "whole", "columns", "range", "none")
+
+Vector = NDArray[np.float64]
+
+
 @dataclass(frozen=True)
 class Pilot:
-    """A random sample of rows.
+    """A random sample of rows, with their classes as integers if labels were given.
 
-    Attributes
-    ----------
-    rows : array of shape (rows, columns)
-    codes : array of int or None
-        The classes of the rows as integers, if labels were given.
-    layout : Layout
-        The columns.
-    sparse : bool
-        Whether the rows were sparse, so that their centre must stay zero.
-    generator : Generator
-        The source of all randomness.
-    mapped : bool
-        Whether the rows are the output of another map, and carry its rounding errors.
+    The centre of ``sparse`` rows must stay zero; ``mapped`` rows, the output of another map, carry its rounding errors.
+    ``generator`` is the source of all randomness.
     """
 
     rows: NDArray[np.float64]
@@ -90,10 +84,41 @@ class Pilot:
         )
 
     @property
-    def rounding(self) -> NDArray[np.float64]:
+    def rounding(self) -> Vector:
         """The spread of each column that rounding alone may cause, of shape (columns,)."""
-        bound: NDArray[np.float64] = (1e-5 if self.mapped else 1e-12) * np.abs(self.rows).max(axis=0)
-        return bound
+        return np.asarray((1e-5 if self.mapped else 1e-12) * np.abs(self.rows).max(axis=0))
+
+    def centre_and_scale(self, scaling: str) -> tuple[Vector, Vector]:
+        """Compute the centre and the scale of the columns, by which rows become (x - centre) / scale.
+
+        - "whole" divides all columns by one number, the root of their mean variance.
+        - "columns" divides each column by its standard deviation.
+        - "range" divides each column by its range, which keeps rare values small.
+        - "none" leaves rows unchanged.
+        - "auto" is "whole" if the columns seem to share a unit or are the output of a map, else "columns".
+
+        Sparse rows are not centred.
+
+        >>> Pilot.of([[0.0, 10.0], [2.0, 30.0]]).centre_and_scale("columns")
+        (array([ 1., 20.]), array([ 1., 10.]))
+        """
+        width = self.rows.shape[1]
+        if scaling == "none":
+            return np.zeros(width), np.ones(width)
+        centre = np.zeros(width) if self.sparse else self.rows.mean(axis=0)
+        deviation, ranges = self.rows.std(axis=0), np.ptp(self.rows, axis=0)
+        if scaling == "whole" or (scaling == "auto" and (self.mapped or _share_a_unit(ranges))):
+            scale = np.full(width, np.sqrt(np.mean(deviation**2)))
+        else:
+            scale = ranges if scaling == "range" else deviation
+        constant = scale <= self.rounding
+        return centre, np.where(constant | (scale == 0), 1.0, scale)
+
+
+def _share_a_unit(ranges: Vector) -> bool:
+    """Return whether columns seem to share a unit, as pixels do: most ranges are at least half of the widest."""
+    varying = ranges[ranges > 0]
+    return len(varying) > 0 and bool(np.median(varying) >= ranges.max() / 2)
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from mergesvm.data.rows.dense import DenseRows
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
 from mergesvm.features.base import FeatureMap, FileParts
 from mergesvm.features.ops.projection import dense
-from mergesvm.features.pilot import Pilot
-from mergesvm.features.scaling import SCALINGS, Scaling, find_scaling
+from mergesvm.features.pilot import SCALINGS, Pilot, Vector
 
 PRECISIONS = ("float32", "float64")
 
@@ -36,18 +35,11 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The frozen part of a map.
+    """The frozen part of a map: the columns of the rows that it accepts, its arrays, and the size of the pilot sample.
 
-    Attributes
-    ----------
-    layout : Layout
-        The columns of the rows that the map accepts.
-    arrays : mapping of name to array
-        ``centre`` and ``scale`` of the columns; ``gain``, which scales features to a mean square of 1 over the pilot
-        sample, so that a value of C means about the same for every map; ``middle``, the mean of the features there;
-        and the arrays of the particular map.
-    pilot_rows : int
-        The number of rows of the pilot sample.
+    The arrays are ``centre`` and ``scale`` of the columns; ``gain``, which scales features to a mean square of 1 over
+    the pilot sample, so that a value of C means about the same for every map; ``middle``, the mean of the features
+    there; and those of the particular map.
     """
 
     layout: Layout
@@ -109,9 +101,9 @@ class RandomMap(FeatureMap):
     def apply(self, scaled: Any, out: NDArray[Any]) -> None:
         """Map centred and scaled rows, dense or CSR, into ``out``; both have the map's dtype."""
 
-    def scale(self, pilot: Pilot) -> Scaling:
+    def centre_and_scale(self, pilot: Pilot) -> tuple[Vector, Vector]:
         """Compute the centre and the scale of the columns."""
-        return find_scaling(pilot, self.scaling)
+        return pilot.centre_and_scale(self.scaling)
 
     def min_pilot_rows(self) -> int:
         """Return the number of rows that the pilot sample needs at least."""
@@ -191,12 +183,12 @@ class RandomMap(FeatureMap):
         """Return the map frozen on a given pilot sample."""
         self.n_outputs(pilot.rows.shape[1])
         with np.errstate(all="ignore"):
-            scaling = self.scale(pilot)
-            scaled = replace(pilot, rows=(pilot.rows - scaling.centre) / scaling.scale)
+            centre, scale = self.centre_and_scale(pilot)
+            scaled = replace(pilot, rows=(pilot.rows - centre) / scale)
             if not np.isfinite(scaled.rows).all():
                 raise self._too_large()
             drawn = {name: np.ascontiguousarray(array, dtype=self.dtype) for name, array in self.draw(scaled).items()}
-            arrays = {"centre": scaling.centre, "scale": scaling.scale, "gain": np.ones(1, self.dtype), **drawn}
+            arrays = {"centre": centre, "scale": scale, "gain": np.ones(1, self.dtype), **drawn}
             without_gain = replace(self, state=State(pilot.layout, arrays, len(pilot.rows)))
             mapped = without_gain.mapped(DenseRows(pilot.rows[:GAIN_ROWS]))
             size = float(np.sqrt(np.mean(np.square(mapped, dtype=np.float64)))) or 1.0
@@ -254,13 +246,14 @@ class RandomMap(FeatureMap):
         }
         return [header], {f"features.{first_stage}.{name}": array for name, array in self.arrays.items()}
 
-    def _check_integer(self, name: str, low: int) -> None:
+    def _check_integer(self, name: str, low: int, otherwise: str = "") -> None:
         value = getattr(self, name)
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value < INTEGER_LIMIT:
-            raise ParameterError(f"{name} must be an integer from {low} to {INTEGER_LIMIT - 1:,}, not {value!r}.")
+            limits = f"an integer from {low} to {INTEGER_LIMIT - 1:,}{otherwise}"
+            raise ParameterError(f"{name} must be {limits}, not {value!r}.")
         object.__setattr__(self, name, int(value))
 
-    def _check_choice(self, name: str, choices: tuple[str, ...]) -> None:
+    def _check_choice(self, name: str, choices: tuple[str | None, ...]) -> None:
         value = getattr(self, name)
         if value not in choices:
             raise ParameterError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.")

@@ -19,14 +19,9 @@ def map_classes() -> tuple[type[FeatureMap], ...]:
     >>> [each.kind for each in map_classes()]
     ['chain', 'fourier', 'hidden', 'identity', 'nystroem', 'patches', 'pca', 'wrapped']
     """
-    found = set()
-    for module in pkgutil.iter_modules(maps.__path__):
-        content = vars(importlib.import_module(f"{maps.__name__}.{module.name}"))
-        found |= {
-            value
-            for value in content.values()
-            if isinstance(value, type) and issubclass(value, FeatureMap) and not inspect.isabstract(value)
-        }
+    modules = [importlib.import_module(f"{maps.__name__}.{item.name}") for item in pkgutil.iter_modules(maps.__path__)]
+    values = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
+    found = {value for value in values if issubclass(value, FeatureMap) and not inspect.isabstract(value)}
     return tuple(sorted(found, key=lambda each: each.kind))
 
 

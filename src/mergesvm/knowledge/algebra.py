@@ -1,13 +1,9 @@
 """The algebra of knowledge: addition, subtraction, and moving the anchor.
 
-Knowledge with addition is a commutative group up to rounding, with :meth:`Knowledge.zero` as its zero::
-
-    a + 0 = a        a + b = b + a        (a + b) + c = a + (b + c)        (a + b) - b = a
-
-Any partition of the rows, added in any order, gives the sums of all rows; and the anchor does not matter:
-``reanchor(a, p) + b`` and ``a + b`` have the same sums about any point. tests/laws/test_algebra.py states these laws as
-properties. Pieces with different signatures raise an error, as does subtracting rows that were never added, as far as
-counts can tell.
+Knowledge with addition is a commutative group up to rounding, with :meth:`Knowledge.zero` as its zero. Any partition of
+the rows, added in any order, gives the sums of all rows; and the anchor does not matter: ``reanchor(a, p) + b`` and
+``a + b`` have the same sums about any point. tests/laws/test_algebra.py states these laws as properties. Pieces with
+different signatures raise an error, as does subtracting rows that were never added, as far as counts can tell.
 """
 
 from __future__ import annotations
@@ -15,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.checks import listed
 from mergesvm.data.labels import Label
 from mergesvm.errors import KnowledgeError, SubtractionError
 from mergesvm.knowledge.provenance import without
@@ -44,12 +41,7 @@ MIN_CLASS_WEIGHT = 1e-100
 
 
 def merge(pieces: Iterable[Piece]) -> Piece:
-    """Add many pieces at once. Pieces may have different classes; the anchor is that of the piece with most rows.
-
-    >>> import mergesvm as ms
-    >>> ms.merge(ms.learn([[float(i)]], ["odd" if i % 2 else "even"]) for i in range(5))
-    Knowledge of 5 rows x 1 feature in 2 classes: even 3, odd 2
-    """
+    """Add many pieces at once. Pieces may have different classes; the anchor is that of the piece with most rows."""
     pieces = list(pieces)
     others = [piece for piece in pieces if not isinstance(piece, Sums)]
     if others:
@@ -63,8 +55,8 @@ def merge(pieces: Iterable[Piece]) -> Piece:
     position = {label: index for index, label in enumerate(labels)}
     rows, counts = np.zeros(len(labels), dtype=np.int64), np.zeros(len(labels))
     sums = np.zeros((len(labels), signature.width))
-    totals = [_Total() for _ in range(n_grams(labels, signature.per_class))]
-    peaks = np.zeros((len(totals), signature.width))
+    grams: list[Any] = [None] * n_grams(labels, signature.per_class)
+    peaks, copied = np.zeros((len(grams), signature.width)), set()
     for piece in pieces:
         at = [position[label] for label in piece.labels]
         moved_sums, moved_peaks = reanchored_sums(piece, anchor)
@@ -74,7 +66,13 @@ def merge(pieces: Iterable[Piece]) -> Piece:
         at = at if signature.per_class else [0] * len(piece.grams)
         peaks[at] += moved_peaks
         for index, gram in zip(at, _reanchored_grams(piece, anchor), strict=True):
-            totals[index].add(gram)
+            if grams[index] is None:
+                grams[index] = gram  # shared with the piece until there is another to add
+            elif index in copied:
+                grams[index] += gram
+            else:
+                grams[index] = grams[index] + gram
+                copied.add(index)
     return recentred(
         replace(
             pieces[0],
@@ -84,7 +82,7 @@ def merge(pieces: Iterable[Piece]) -> Piece:
             rows=rows,
             counts=counts,
             sums=sums,
-            grams=tuple(total.matrix for total in totals),
+            grams=tuple(grams),
             peaks=peaks,
             precision=lowest_precision(pieces),
             provenance=tuple(origin for piece in pieces for origin in piece.provenance),
@@ -126,23 +124,32 @@ def subtract(whole: Piece, part: Piece) -> Piece:
     for index, gram, peak in zip(at_grams, part.grams, part.peaks, strict=True):
         peaks[index] = np.maximum.reduce([peaks[index], peak, grams[index].diagonal()])
         grams[index] = grams[index] - gram
+    difference = replace(
+        whole,
+        signature=signature,
+        rows=rows,
+        counts=counts,
+        sums=sums,
+        grams=tuple(grams),
+        peaks=peaks,
+        precision=lowest_precision((whole, part)),
+        provenance=without(whole.provenance, part.provenance),
+    )
     # A class without rows is dropped, and its rounding errors with it.
-    left = np.flatnonzero(rows)
-    labels = tuple(whole.labels[index] for index in left)
-    kept = left if whole.per_class else list(range(n_grams(labels, False)))
-    return recentred(
-        replace(
-            whole,
-            signature=signature,
-            labels=labels,
-            rows=rows[left],
-            counts=counts[left],
-            sums=sums[left],
-            grams=tuple(grams[index] for index in kept),
-            peaks=peaks[kept],
-            precision=lowest_precision((whole, part)),
-            provenance=without(whole.provenance, part.provenance),
-        )
+    return recentred(take_classes(difference, np.flatnonzero(rows)))
+
+
+def take_classes(knowledge: Piece, at: NDArray[np.intp]) -> Piece:
+    """Return the knowledge of the classes at these positions; Gram matrices are not copied, a pooled one is kept."""
+    grams = at if knowledge.per_class else np.arange(min(1, len(at)))
+    return replace(
+        knowledge,
+        labels=tuple(knowledge.labels[index] for index in at),
+        rows=knowledge.rows[at],
+        counts=knowledge.counts[at],
+        sums=knowledge.sums[at],
+        grams=tuple(knowledge.grams[index] for index in grams),
+        peaks=knowledge.peaks[grams],
     )
 
 
@@ -189,25 +196,13 @@ def _half_shifts(knowledge: Sums, shift: NDArray[np.float64]) -> NDArray[np.floa
 
 def decayed(knowledge: Piece, factor: float) -> Piece:
     """Multiply the weights of all rows by a factor, and drop classes whose weight becomes negligible."""
-    left = np.flatnonzero(knowledge.counts * factor > MIN_CLASS_WEIGHT)
-    kept = left if knowledge.per_class else list(range(n_grams(tuple(left), False)))
-    return replace(
-        knowledge,
-        labels=tuple(knowledge.labels[index] for index in left),
-        rows=knowledge.rows[left],
-        counts=knowledge.counts[left] * factor,
-        sums=knowledge.sums[left] * factor,
-        grams=tuple(knowledge.grams[index] * factor for index in kept),
-        peaks=knowledge.peaks[kept] * factor,
-    )
+    left = take_classes(knowledge, np.flatnonzero(knowledge.counts * factor > MIN_CLASS_WEIGHT))
+    grams = tuple(gram * factor for gram in left.grams)
+    return replace(left, counts=left.counts * factor, sums=left.sums * factor, grams=grams, peaks=left.peaks * factor)
 
 
 def recentred(knowledge: Piece) -> Piece:
-    """Move the anchor to the mean in features that have drifted far from it.
-
-    While rows are added and others subtracted, the mean may move away from the anchor, and sums about a distant point
-    lose digits.
-    """
+    """Move the anchor to the mean in features that have drifted far from it: sums about a distant point lose digits."""
     if not knowledge.labels:
         return knowledge
     total = knowledge.counts.sum()
@@ -224,31 +219,14 @@ def n_grams(labels: tuple[Label, ...], per_class: bool) -> int:
     return len(labels) if per_class else min(1, len(labels))
 
 
-def lowest_precision(pieces: Iterable[Sums]) -> str:
+def lowest_precision(pieces: Iterable[Any]) -> str:
     """Return "float32" if the products of any piece were formed in it, else "float64"."""
     return "float32" if any(piece.precision == "float32" for piece in pieces) else "float64"
 
 
-class _Total:
-    """A running sum of matrices, which copies only when there are at least two."""
-
-    def __init__(self) -> None:
-        self.matrix = np.empty((0, 0))
-        self._terms = 0
-
-    def add(self, matrix: NDArray[np.float64]) -> None:
-        if self._terms == 0:
-            self.matrix = matrix
-        elif self._terms == 1:
-            self.matrix = self.matrix + matrix
-        else:
-            self.matrix += matrix
-        self._terms += 1
-
-
 def _check_was_added(whole: Sums, position: dict[Label, int], label: Label, rows: int, count: float) -> None:
     if label not in position:
-        known = ", ".join(repr(known) for known in whole.labels) or "none"
+        known = listed(whole.labels) or "none"
         raise SubtractionError(
             f"Cannot subtract class {label!r}: it was never learned, or is already gone. Known classes: {known}."
         )

@@ -15,11 +15,8 @@ PILOT_ROWS = 256
 """The anchor is chosen from this many rows."""
 
 MAX_DEVIATIONS = 4.0
-"""A column whose mean is within this many standard deviations of zero is anchored at zero.
-
-Sums about the origin then lose at most a factor 1 + 4^2 of precision, little more than one digit, while zeros stay
-zeros, integers stay integers, and nothing needs to be subtracted.
-"""
+"""A column whose mean is within this many standard deviations of zero is anchored at zero, so that zeros stay zeros
+and integers stay integers; its sums lose at most a factor 1 + 4^2 of precision, little more than one digit."""
 
 MIN_ROWS = 8
 """Fewer rows do not override a preferred anchor."""
@@ -51,16 +48,11 @@ def choose_anchor(batch: Batch, preferred: NDArray[np.float64] | None = None) ->
         pilot = pilot.astype(np.float64, copy=False)
         mean = pilot.mean(axis=0)
         far = np.abs(mean - preferred) > MAX_DEVIATIONS * pilot.std(axis=0)
-    anchor: NDArray[np.float64] = np.where(far & np.isfinite(mean), np.rint(mean) if integers else mean, preferred)
-    return anchor
+    return np.asarray(np.where(far & np.isfinite(mean), np.rint(mean) if integers else mean, preferred))
 
 
 def as_anchor(anchor: Any, width: int) -> NDArray[np.float64]:
-    """Check an anchor and return a copy of it.
-
-    >>> as_anchor([1, 2], 2)
-    array([1., 2.])
-    """
+    """Check an anchor and return a copy of it."""
     try:
         point = np.array(anchor, dtype=np.float64)
     except (TypeError, ValueError):

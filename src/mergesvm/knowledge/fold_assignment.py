@@ -44,16 +44,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class FoldAssignment:
-    """The rule by which rows are assigned to folds.
-
-    Attributes
-    ----------
-    count : int
-        The number of folds.
-    by : {"rows", "groups", "given"}
-    column : str or None
-        The column of the groups, if rows come from tables.
-    """
+    """The rule by which rows are assigned to folds: their number, one of RULES, and the column of groups in tables."""
 
     count: int
     by: str = "rows"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from mergesvm.data.labels import Label
 from mergesvm.data.layout import Layout
 from mergesvm.errors import FormError, KnowledgeError, ParameterError, SignatureError, SubtractionError
-from mergesvm.knowledge.algebra import lowest_precision, merge, reanchor, recentred
+from mergesvm.knowledge import algebra
+from mergesvm.knowledge.algebra import lowest_precision, reanchor, recentred, take_classes
 from mergesvm.knowledge.fold_assignment import FoldAssignment
 from mergesvm.knowledge.folds_format import load_folds, save_folds
 from mergesvm.knowledge.knowledge import Knowledge, counted
@@ -107,7 +108,7 @@ class Folds:
     @cached_property
     def total(self) -> Knowledge:
         """The knowledge of all rows."""
-        return replace(merge(self.pieces()), provenance=self.provenance)
+        return replace(algebra.merge(self.pieces()), provenance=self.provenance)
 
     def train(self, fold: int) -> Knowledge:
         """Return the knowledge of all rows except those of one fold."""
@@ -122,26 +123,17 @@ class Folds:
             if rows[at] == 0:
                 continue
             if _difference_cancels(total, at, held_out, held):
-                kept = merge([only(piece, [label]) for piece in others if label in piece.labels])
+                kept = algebra.merge([only(piece, [label]) for piece in others if label in piece.labels])
                 kept = reanchor(kept, total.anchor)
                 counts[at], sums[at], grams[at] = kept.counts[0], kept.sums[0], kept.grams[0]
             else:
                 counts[at] -= held_out.counts[held]
                 sums[at] -= held_out.sums[held]
                 grams[at] = total.grams[at] - held_out.grams[held]
-        left = np.flatnonzero(rows)
-        difference = replace(
-            total,
-            labels=tuple(total.labels[at] for at in left),
-            rows=rows[left],
-            counts=counts[left],
-            sums=sums[left],
-            grams=tuple(grams[at] for at in left),
-            peaks=total.peaks[left],
-            provenance=(),
-        )
+        difference = replace(total, rows=rows, counts=counts, sums=sums, grams=tuple(grams), provenance=())
+        difference = take_classes(difference, np.flatnonzero(rows))
         # If all remaining rows are far from the anchor, the anchors of the other folds are better.
-        return difference if recentred(difference) is difference else replace(merge(others), provenance=())
+        return difference if recentred(difference) is difference else replace(algebra.merge(others), provenance=())
 
     def _place(self, fold: int) -> int:
         if not -len(self) <= fold < len(self):
@@ -208,7 +200,7 @@ class Folds:
         return iter(self.parts)
 
     def __add__(self, other: object) -> Folds:
-        return merge_folds([self, other]) if isinstance(other, Folds) else NotImplemented
+        return merge([self, other]) if isinstance(other, Folds) else NotImplemented
 
     def __radd__(self, other: object) -> Folds:
         # sum(folds) starts with 0.
@@ -251,15 +243,30 @@ class Folds:
         return f"Folds of {sizes} rows{never}: {self.total!r}"
 
 
-def merge_folds(pieces: Sequence[Folds]) -> Folds:
-    """Add many folds, fold by fold."""
-    first = pieces[0]
-    for other in pieces[1:]:
+Learned = TypeVar("Learned", Knowledge, Folds)
+
+
+def merge(pieces: Iterable[Learned]) -> Learned:
+    """Add many pieces at once. Pieces may have different classes; folds are added fold by fold.
+
+    >>> import mergesvm as ms
+    >>> ms.merge(ms.learn([[float(i)]], ["odd" if i % 2 else "even"]) for i in range(5))
+    Knowledge of 5 rows x 1 feature in 2 classes: even 3, odd 2
+    """
+    given: list[Any] = list(pieces)
+    folded = [isinstance(piece, Folds) for piece in given]
+    if not any(folded):
+        return algebra.merge(given)  # type: ignore[no-any-return]
+    if not all(folded):
+        raise TypeError("Cannot merge folds and knowledge. Use folds.total for the knowledge of all folds.")
+    first = given[0]
+    for other in given[1:]:
         check_same_assignment(first, other, "add", "to")
-    parts = [merge([piece.parts[fold] for piece in pieces]) for fold in range(len(first))]
-    rests = [piece.rest for piece in pieces if piece.rest is not None]
-    origins = tuple(origin for piece in pieces for origin in piece.provenance)
-    return Folds(parts, merge(rests) if rests else None, first.assignment, origins)
+    parts = [algebra.merge([piece.parts[fold] for piece in given]) for fold in range(len(first))]
+    rests = [piece.rest for piece in given if piece.rest is not None]
+    origins = tuple(origin for piece in given for origin in piece.provenance)
+    whole: Any = Folds(parts, algebra.merge(rests) if rests else None, first.assignment, origins)
+    return whole  # type: ignore[no-any-return]
 
 
 def check_same_assignment(mine: Folds, theirs: Folds, verb: str, preposition: str) -> None:

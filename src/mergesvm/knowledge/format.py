@@ -73,31 +73,19 @@ def read_sums(
     kind: type[Piece],
 ) -> Piece:
     """Build the sums of these classes, and check their arrays; no other arrays may be left."""
-    arrays, width, n_classes = content.arrays, signature.width, len(labels)
-    count = n_grams(labels, signature.per_class)
-    content.expect("rows", (n_classes,), "<i8")
-    content.expect("counts", (n_classes,))
-    content.expect("sums", (n_classes, width))
-    content.expect("peaks", (count, width))
-    content.expect("grams", (count, triangle_size(width)))
+    width, n_classes, count = signature.width, len(labels), n_grams(labels, signature.per_class)
+    rows = content.expect("rows", (n_classes,), "<i8")
+    counts = content.expect("counts", (n_classes,))
+    sums = content.expect("sums", (n_classes, width))
+    peaks = content.expect("peaks", (count, width))
+    triangles = content.expect("grams", (count, triangle_size(width)))
     content.done()
-    rows, counts = arrays["rows"], arrays["counts"]
-    if (rows < 1).any() or (counts < 1 / MAX_NUMBER).any() or (arrays["peaks"] < 0).any():
+    if (rows < 1).any() or (counts < 1 / MAX_NUMBER).any() or (peaks < 0).any():
         content.refuse("a count that is not positive")
-    grams = unpacked(arrays["grams"], width)
+    grams = unpacked(triangles, width)
     _check_squares(content, grams, signature.per_class)
-    return kind(
-        signature,
-        anchor,
-        labels,
-        rows,
-        counts,
-        arrays["sums"],
-        grams,
-        arrays["peaks"],
-        header.text("precision", "float64", "float32"),
-        read_provenance(header),
-    )
+    precision, provenance = header.text("precision", "float64", "float32"), read_provenance(header)
+    return kind(signature, anchor, labels, rows, counts, sums, grams, peaks, precision, provenance)
 
 
 def signature_parts(signature: Signature) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -134,7 +122,8 @@ def read_signature(header: Header, content: Content) -> Signature:
 
 def read_classes(header: Header, kind: str | None) -> tuple[Label, ...]:
     """Read the classes, which must be of one kind, sorted and distinct."""
-    labels = _labels(header, "classes")
+    values = header.take("classes", list)
+    labels = tuple(_label(Header({"classes": value}, header.source), "classes") for value in values)
     if any(label_kind(label) != kind for label in labels):
         header.refuse(f"has classes that are not all of kind {kind!r}")
     if any(not one < other for one, other in pairwise(labels)):  # type: ignore[operator]
@@ -153,10 +142,6 @@ def read_provenance(header: Header) -> Provenance:
         Origin(part.text("source"), part.whole("rows"), part.text("when"), part.truth("taken_back"))
         for part in header.parts("provenance")
     )
-
-
-def _labels(header: Header, name: str) -> tuple[Label, ...]:
-    return tuple(_label(Header({name: value}, header.source), name) for value in header.take(name, list))
 
 
 def _label(header: Header, name: str) -> Label:

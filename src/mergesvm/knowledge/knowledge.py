@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label, label_array
 from mergesvm.data.layout import Layout
+from mergesvm.errors import FormError, IndefiniteError, KnowledgeError
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.components import Components
+from mergesvm.features.ops.principal_axes import PrincipalAxes
 from mergesvm.knowledge.algebra import merge, reanchor, subtract
 from mergesvm.knowledge.anchor import as_anchor
 from mergesvm.knowledge.format import load_knowledge, save_knowledge
-from mergesvm.knowledge.pca import principal_components
 from mergesvm.knowledge.select import join, only, select
 from mergesvm.knowledge.signature import Signature
-from mergesvm.knowledge.sums import Sums
+from mergesvm.knowledge.sums import ROUNDING, Sums
 
 
 class Knowledge(Sums):
@@ -160,7 +161,35 @@ class Knowledge(Sums):
         >>> ms.learn(X, y, features=components).width
         54
         """
-        return principal_components(self, n_components, whiten=whiten, precision=precision)
+        components = Components(n_components, whiten=whiten, precision=precision)
+        if self.signature.mapped:
+            raise FormError(
+                f"Principal components need knowledge of unmapped rows, and this is of {self.features}. Use "
+                f"learn(X, y).pca({n_components!r}), or apply them after the map, from a sample of rows: "
+                f"Chain([map, Components({n_components!r})]).freeze(X)."
+            )
+        rows, count = int(self.rows.sum()), self.counts.sum()
+        if rows == 0:
+            raise KnowledgeError("Knowledge of no rows has no principal components. Learn some rows first.")
+        mean = self.sums.sum(axis=0) / count
+        covariance = self.pooled_gram / count
+        # Rounding errors are relative to the largest squares, before anything was subtracted.
+        squares = np.maximum(covariance.diagonal(), self.peaks.sum(axis=0) / count)
+        rounding = ROUNDING[self.precision] * squares
+        covariance -= np.outer(mean, mean)
+        # Columns that vary only by rounding take no part in any component.
+        constant = np.abs(covariance.diagonal()) <= rounding
+        covariance[constant], covariance[:, constant] = 0.0, 0.0
+        axes = PrincipalAxes.of_covariance(covariance, np.where(constant, 0.0, rounding))
+        # All variances add up to the trace, negative ones included; the axes have zeros instead of these.
+        negative = axes.variances.sum() - covariance.diagonal().sum()
+        if self.peaks.any() and negative > np.sqrt(len(rounding)) * rounding.sum():
+            raise IndefiniteError(
+                "No set of rows has these sums: a variance is negative, probably after subtracting rows that were "
+                "never added. Learn the remaining rows again."
+            )
+        drawn, centre = components.along(axes, rows), self.anchor + mean
+        return components.frozen_with(drawn, centre, np.ones(len(mean)), self.layout, rows)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file, atomically. The file contains no code, and a digest protects all of it.
@@ -189,9 +218,5 @@ class Knowledge(Sums):
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number and its noun, singular or plural.
-
-    >>> counted(1, "row"), counted(1000, "row"), counted(2, "class", "classes")
-    ('1 row', '1,000 rows', '2 classes')
-    """
+    """Return a number and its noun, singular or plural, such as "1 row" or "1,000 rows"."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -8,18 +8,9 @@ from datetime import UTC, datetime
 
 @dataclass(frozen=True)
 class Origin:
-    """One source of rows.
+    """One source of rows, such as a file: its name, its number of rows, and the time of learning, UTC, in ISO 8601.
 
-    Attributes
-    ----------
-    source : str
-        Its name, such as a path.
-    rows : int
-        The number of rows learned from it.
-    when : str
-        The time of learning, UTC, in ISO 8601.
-    taken_back : bool
-        Whether the rows were subtracted instead of added.
+    ``taken_back`` says that the rows were subtracted instead of added.
     """
 
     source: str

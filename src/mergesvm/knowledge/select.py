@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.checks import listed
 from mergesvm.data.labels import Label, label_kind, plain_label
 from mergesvm.errors import FormError, ParameterError
-from mergesvm.knowledge.algebra import Piece, merge
+from mergesvm.knowledge.algebra import Piece, merge, take_classes
 from mergesvm.knowledge.sums import Sums
 
 
@@ -24,11 +25,10 @@ def select(knowledge: Piece, features: Sequence[Any]) -> Piece:
         )
     at = _positions(knowledge, features)
     names = knowledge.signature.names
+    selected = None if names is None else tuple(names[i] for i in at)
     return replace(
         knowledge,
-        signature=replace(
-            knowledge.signature, inputs=len(at), names=None if names is None else tuple(names[i] for i in at)
-        ),
+        signature=replace(knowledge.signature, inputs=len(at), names=selected),
         anchor=knowledge.anchor[at],
         sums=knowledge.sums[:, at],
         grams=tuple(gram[np.ix_(at, at)] for gram in knowledge.grams),
@@ -44,16 +44,7 @@ def only(knowledge: Piece, classes: Iterable[Label]) -> Piece:
     _check_known(knowledge, wanted)
     if not knowledge.per_class and wanted != set(knowledge.labels):
         raise FormError("The pooled form cannot separate classes. Learn with per_class=True to choose classes later.")
-    at = [index for index, label in enumerate(knowledge.labels) if label in wanted]
-    return replace(
-        knowledge,
-        labels=tuple(knowledge.labels[index] for index in at),
-        rows=knowledge.rows[at],
-        counts=knowledge.counts[at],
-        sums=knowledge.sums[at],
-        grams=tuple(knowledge.grams[index] for index in at) if knowledge.per_class else knowledge.grams,
-        peaks=knowledge.peaks[at] if knowledge.per_class else knowledge.peaks,
-    )
+    return take_classes(knowledge, np.flatnonzero([label in wanted for label in knowledge.labels]))
 
 
 def join(knowledge: Piece, groups: Mapping[Label, Iterable[Label]]) -> Piece:
@@ -77,8 +68,8 @@ def join(knowledge: Piece, groups: Mapping[Label, Iterable[Label]]) -> Piece:
     kinds = {label_kind(label) for label in renamed}
     if len(kinds) > 1:
         raise ParameterError(
-            f"New class names must be of the same kind as the others, not {', '.join(map(repr, groups))} among "
-            f"{', '.join(map(repr, knowledge.labels))}."
+            f"New class names must be of the same kind as the others, not {listed(groups)} among "
+            f"{listed(knowledge.labels)}."
         )
     knowledge = replace(knowledge, signature=replace(knowledge.signature, labels=next(iter(kinds), None)))
     if not knowledge.per_class:
@@ -119,8 +110,7 @@ def as_list(items: Any) -> Iterable[Any]:
 def _check_known(knowledge: Sums, wanted: set[Label]) -> None:
     unknown = [label for label in wanted if label not in knowledge.labels]
     if unknown:
-        known = ", ".join(repr(label) for label in knowledge.labels) or "none"
-        raise ParameterError(f"Unknown class {unknown[0]!r}. Known classes: {known}.")
+        raise ParameterError(f"Unknown class {unknown[0]!r}. Known classes: {listed(knowledge.labels) or 'none'}.")
 
 
 def _positions(knowledge: Sums, features: Sequence[Any]) -> NDArray[np.intp]:
@@ -136,7 +126,7 @@ def _positions(knowledge: Sums, features: Sequence[Any]) -> NDArray[np.intp]:
     for item in wanted:
         if isinstance(item, str):
             if names is None or item not in names:
-                known = "none, select by index" if names is None else ", ".join(repr(name) for name in names)
+                known = "none, select by index" if names is None else listed(names)
                 raise ParameterError(f"Unknown feature {item!r}. Known names: {known}.")
             at.append(names.index(item))
         elif isinstance(item, (int, np.integer)) and not isinstance(item, bool) and -width <= item < width:

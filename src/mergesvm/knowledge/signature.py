@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from mergesvm.checks import listed
 from mergesvm.data.labels import Label
 from mergesvm.data.layout import Categories, Layout
 from mergesvm.errors import SignatureError
@@ -75,21 +76,21 @@ class Signature:
             "form": (self.per_class, self.class_weights) == (other.per_class, other.class_weights),
             "labels": self.labels == other.labels or None in (self.labels, other.labels),
         }
-        for key in mine:
-            if not equal[key]:
-                hint = "Learn both pieces with the same options."
-                if key == "names":
-                    hint = "Learn both with the same names in the same order; feature_names= gives names to an array."
-                    pairs = list(enumerate(zip(self.names or (), other.names or (), strict=False)))
-                    first = next((f"Feature {i} is {b!r} here, {a!r} there. " for i, (a, b) in pairs if a != b), "")
-                    hint = first + hint
-                raise SignatureError(
-                    f"Cannot {verb} knowledge of {theirs[key]} {preposition} knowledge of {mine[key]}. {hint}"
-                )
+        different = next((key for key, same in equal.items() if not same), None)
+        if different is not None:
+            hint = "Learn both pieces with the same options."
+            if different == "names":
+                pairs = list(enumerate(zip(self.names or (), other.names or (), strict=False)))
+                hint = next((f"Feature {i} is {b!r} here, {a!r} there. " for i, (a, b) in pairs if a != b), "")
+                hint += "Learn both with the same names in the same order; feature_names= gives names to an array."
+            raise SignatureError(
+                f"Cannot {verb} knowledge of {theirs[different]} {preposition} knowledge of {mine[different]}. {hint}"
+            )
         return replace(self, labels=self.labels or other.labels)
 
     def _described(self) -> dict[str, str]:
-        names = "features without names" if self.names is None else f"features named {_listed(self.names)}"
+        more = f" and {len(self.names) - 12} more" if self.names is not None and len(self.names) > 12 else ""
+        names = "features without names" if self.names is None else f"features named {listed(self.names[:12])}{more}"
         form = "the class-wise form" if self.per_class else "the pooled form"
         weights = ", ".join(f"{label!r}: {weight}" for label, weight in self.class_weights)
         return {
@@ -106,8 +107,3 @@ def different_maps_error(new: str, known: str, verb: str = "add", preposition: s
         f"Cannot {verb} knowledge of features {new} {preposition} knowledge of features {known}. Freeze one map, save "
         f"it, and learn all pieces with it: map.save, features.load."
     )
-
-
-def _listed(names: tuple[str, ...], max_shown: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:max_shown])
-    return shown if len(names) <= max_shown else f"{shown} and {len(names) - max_shown} more"

@@ -96,8 +96,7 @@ class Sums:
         """The counts without the class weights that the pooled form includes."""
         weights = dict(self.signature.class_weights)
         fixed = np.array([weights.get(label, 1.0) for label in self.labels])
-        frequencies: NDArray[np.float64] = self.counts / fixed
-        return frequencies
+        return np.asarray(self.counts / fixed)
 
     @property
     def per_class(self) -> bool:

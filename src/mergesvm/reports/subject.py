@@ -8,9 +8,8 @@ from typing import Any
 
 from mergesvm.analysis.pieces.pieces import named_pieces
 from mergesvm.errors import KnowledgeError
-from mergesvm.knowledge.folds import Folds
+from mergesvm.knowledge.folds import Folds, merge
 from mergesvm.knowledge.knowledge import Knowledge, counted
-from mergesvm.knowledge.merging import merge
 
 MAX_PIECES_AS_FOLDS = 20
 """Up to this many pieces are held out one by one; more are held out in groups."""

@@ -14,7 +14,6 @@ import samples
 from engine_laws import assert_same_folds
 from mergesvm.engines import MPI
 from mergesvm.errors import DataError, SignatureError
-from mergesvm.knowledge.precompile import precompile_learning
 from reference import assert_same_knowledge
 
 FOLDER = Path(sys.argv[-1])
@@ -144,7 +143,7 @@ def check_the_root_alone_receives(engine):
 
 
 def check_any_root_adds_to_what_it_has(engine):
-    precompile_learning()  # which leave the lower triangles of such columns empty
+    ms.precompile()  # compiled functions leave the lower triangles of such columns empty
     rng = np.random.default_rng(8)
     X = rng.normal(size=(60 * engine.workers, 80))
     X[:, 40:] *= rng.random((len(X), 40)) < 0.1

@@ -14,9 +14,9 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import mergesvm as ms
 from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Nystroem, Patches, Wrapped
+from mergesvm.features.maps.hidden_layer import ACTIVATIONS
 from mergesvm.features.maps.nystroem import KERNELS
 from mergesvm.features.maps.patches import RECTIFIERS
-from mergesvm.features.ops.activations import ACTIVATIONS
 from mergesvm.features.registry import random_map_classes
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.solution import Solution

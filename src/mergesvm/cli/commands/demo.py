@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from mergesvm.cli.command import command
 from mergesvm.cli.console import NO_MATPLOTLIB, Console, check_output
 from mergesvm.engines.threads import Threads
+from mergesvm.knowledge.folds import merge
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
-from mergesvm.knowledge.merging import merge
 from mergesvm.methods.proximal.solve import solve
 from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
 from mergesvm.reports.figures import SUFFIXES, save_demo_figure

@@ -103,7 +103,8 @@ class Chain(FeatureMap):
         stages: list[RandomMap] = []
         for stage in self.stages:
             if stages:
-                pilot = _mapped(pilot, stages[-1])
+                rows = stages[-1].mapped(DenseRows(pilot.rows)).astype(np.float64)
+                pilot = replace(pilot, rows=rows, layout=Layout(rows.shape[1]), sparse=False, mapped=True)
             stages.append(stage.frozen_on(replace(pilot, generator=np.random.default_rng(stage.seed))))
         return replace(self, stages=tuple(stages))
 
@@ -132,9 +133,3 @@ class Chain(FeatureMap):
 
     def __repr__(self) -> str:
         return f"Chain([{', '.join(map(repr, self.stages))}])"
-
-
-def _mapped(pilot: Pilot, stage: RandomMap) -> Pilot:
-    """Return the pilot sample with its rows mapped."""
-    rows = stage.mapped(DenseRows(pilot.rows)).astype(np.float64)
-    return replace(pilot, rows=rows, layout=Layout(stage.width), sparse=False, mapped=True)

@@ -14,9 +14,8 @@ from mergesvm.data.layout import Layout
 from mergesvm.errors import DataError, ParameterError
 from mergesvm.features.ops.principal_axes import PrincipalAxes
 from mergesvm.features.ops.projection import project
-from mergesvm.features.pilot import Pilot
-from mergesvm.features.random_map import INTEGER_LIMIT, Arrays, RandomMap
-from mergesvm.features.scaling import Scaling
+from mergesvm.features.pilot import Pilot, Vector
+from mergesvm.features.random_map import Arrays, RandomMap
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,13 +61,8 @@ class Components(RandomMap):
         number = self.n_components
         if isinstance(number, (float, np.floating)) and 0 < number < 1:
             object.__setattr__(self, "n_components", float(number))
-        elif isinstance(number, (int, np.integer)) and not isinstance(number, bool) and 1 <= number < INTEGER_LIMIT:
-            object.__setattr__(self, "n_components", int(number))
         else:
-            raise ParameterError(
-                f"n_components must be an integer from 1 to {INTEGER_LIMIT - 1:,}, or a fraction of the variance "
-                f"between 0 and 1, not {number!r}."
-            )
+            self._check_integer("n_components", 1, ", or a fraction of the variance between 0 and 1")
         self._check_bool("whiten")
 
     @property
@@ -101,32 +95,37 @@ class Components(RandomMap):
         """Return one row per component."""
         return 0 if isinstance(self.n_components, float) else self.n_components
 
-    def scale(self, pilot: Pilot) -> Scaling:
+    def centre_and_scale(self, pilot: Pilot) -> tuple[Vector, Vector]:
         """Centre at the mean, also for sparse rows: their projections are centred instead."""
-        return replace(super().scale(pilot), centre=pilot.rows.mean(axis=0))
+        return pilot.rows.mean(axis=0), super().centre_and_scale(pilot)[1]
 
     def draw(self, pilot: Pilot) -> Arrays:
         """Compute the directions and the explained fractions."""
-        return self._directions(PrincipalAxes.of_rows(pilot.rows), len(pilot.rows))
+        return self.along(PrincipalAxes.of_rows(pilot.rows), len(pilot.rows))
 
     def frozen_on(self, pilot: Pilot) -> Self:
         """Return the map frozen on a given pilot sample, with a fraction replaced by a number."""
         with np.errstate(all="ignore"):
-            scaling = self.scale(pilot)
-            scaled = (pilot.rows - scaling.centre) / scaling.scale
+            centre, scale = self.centre_and_scale(pilot)
+            scaled = (pilot.rows - centre) / scale
             # Columns that vary only by rounding take no part in any component.
             scaled[:, pilot.rows.std(axis=0) <= pilot.rounding] = 0.0
             if not np.isfinite(scaled).all():
                 raise self._too_large()
             drawn = self.draw(replace(pilot, rows=scaled))
-        return self._frozen(drawn, scaling, pilot.layout, len(pilot.rows))
+        return self.frozen_with(drawn, centre, scale, pilot.layout, len(pilot.rows))
 
-    def frozen_along(self, axes: PrincipalAxes, mean: NDArray[np.float64], layout: Layout, rows: int) -> Self:
-        """Return the map frozen along given axes of ``rows`` rows, without scaling of the columns."""
-        scaling = Scaling(mean, np.ones(len(mean)))
-        return self._frozen(self._directions(axes, rows), scaling, layout, rows)
+    def frozen_with(self, drawn: Arrays, centre: Vector, scale: Vector, layout: Layout, rows: int) -> Self:
+        """Return the map frozen with given arrays, computed from ``rows`` centred and scaled rows."""
+        with np.errstate(all="ignore"):
+            own = {name: np.array(array, dtype=self.dtype, order="C") for name, array in drawn.items()}
+        number = own["directions"].shape[1]
+        constants = {"gain": np.ones(1, self.dtype), "middle": np.zeros(number)}
+        frozen = self._with_arrays({"centre": centre, "scale": scale, **constants, **own}, layout, rows)
+        return replace(frozen, n_components=number)
 
-    def _directions(self, axes: PrincipalAxes, rows: int) -> Arrays:
+    def along(self, axes: PrincipalAxes, rows: int) -> Arrays:
+        """Return the directions and the explained fractions of the first of the principal axes of ``rows`` rows."""
         if isinstance(self.n_components, float):
             number = axes.n_explaining(self.n_components)
         else:
@@ -140,19 +139,6 @@ class Components(RandomMap):
         if self.whiten:
             directions = directions / np.sqrt(np.where(variances > 0, variances, 1.0))
         return {"directions": directions, "explained": axes.explained[:number]}
-
-    def _frozen(self, drawn: Arrays, scaling: Scaling, layout: Layout, rows: int) -> Self:
-        with np.errstate(all="ignore"):
-            own = {name: np.array(array, dtype=self.dtype, order="C") for name, array in drawn.items()}
-        number = own["directions"].shape[1]
-        arrays = {
-            "centre": scaling.centre,
-            "scale": scaling.scale,
-            "gain": np.ones(1, self.dtype),
-            "middle": np.zeros(number),
-            **own,
-        }
-        return replace(self._with_arrays(arrays, layout, rows), n_components=number)
 
     def apply(self, scaled: Any, out: NDArray[Any]) -> None:
         """Compute V'(x - mean), as V'x - V'mean for sparse rows."""

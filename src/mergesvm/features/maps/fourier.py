@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.rows.base import spans
-from mergesvm.features.ops.distance import mean_squared_distance
-from mergesvm.features.ops.fields import mean_squared_distance_within
+from mergesvm.features.ops.projection import mean_squared_distance
 from mergesvm.features.pilot import Pilot
 from mergesvm.features.random_layer import RandomLayer
 from mergesvm.features.random_map import Arrays
@@ -66,11 +65,13 @@ class Fourier(RandomLayer):
     def draw(self, pilot: Pilot) -> Arrays:
         """Draw frequencies and phases."""
         inputs, generator = pilot.rows.shape[1], pilot.generator
-        distance = mean_squared_distance(pilot.rows)
-        detail = self.detail if self.gamma is None else self.gamma * distance
+        detail = self.detail if self.gamma is None else self.gamma * mean_squared_distance(pilot.rows)
         mask = self.draw_mask(pilot)
-        drawn = (_orthogonal if self.orthogonal and mask is None else _independent)(inputs, self.n_features, generator)
-        width = np.sqrt(2 * detail / mean_squared_distance_within(pilot.rows, mask))
+        if self.orthogonal and mask is None:
+            drawn = _orthogonal(inputs, self.n_features, generator)
+        else:
+            drawn = generator.standard_normal((inputs, self.n_features))
+        width = np.sqrt(2 * detail / mean_squared_distance(pilot.rows, mask))
         return {
             "weights": drawn * (1 if mask is None else mask) * width,
             "bias": generator.uniform(0, 2 * np.pi, self.n_features),
@@ -79,10 +80,6 @@ class Fourier(RandomLayer):
     def activate(self, out: NDArray[Any]) -> None:
         """Apply the cosine. The factor sqrt(2) is part of the gain."""
         np.cos(out, out=out)
-
-
-def _independent(inputs: int, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
-    return generator.standard_normal((inputs, count))
 
 
 def _orthogonal(inputs: int, count: int, generator: np.random.Generator) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,10 +10,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.errors import FeatureMapError
-from mergesvm.features.ops.activations import ACTIVATIONS
 from mergesvm.features.pilot import Pilot
 from mergesvm.features.random_layer import RandomLayer
 from mergesvm.features.random_map import Arrays
+
+
+def _sigmoid(z: NDArray[Any], out: NDArray[Any]) -> None:
+    np.negative(z, out=out)
+    np.exp(out, out=out)
+    out += 1
+    np.reciprocal(out, out=out)
+
+
+def _gaussian(z: NDArray[Any], out: NDArray[Any]) -> None:
+    np.square(z, out=out)
+    out *= -0.5
+    np.exp(out, out=out)
+
+
+ACTIVATIONS: dict[str, Callable[[NDArray[Any], NDArray[Any]], Any]] = {
+    "sigmoid": _sigmoid,
+    "tanh": np.tanh,
+    "relu": lambda z, out: np.maximum(z, 0, out=out),
+    "sine": np.sin,
+    "gaussian": _gaussian,
+    "absolute": np.abs,
+    "square": np.square,
+}
+"""The functions, called with the input and an output array, which may be the same."""
 
 WEIGHTS = ("normal", "uniform", "constrained")
 
@@ -20,10 +45,7 @@ PREACTIVATION = {
     "gaussian": (0.5, 0.5),
     "relu": (1.0, 0.0),
     "sigmoid": (2.0, 0.5),
-    "tanh": (1.0, 0.5),
-    "sine": (1.0, 0.5),
-    "absolute": (1.0, 0.5),
-    "square": (1.0, 0.5),
+    **dict.fromkeys(("tanh", "sine", "absolute", "square"), (1.0, 0.5)),
 }
 """Default standard deviation of W'x for each activation, and that of the bias relative to it; tuned on several sets."""
 
@@ -121,7 +143,7 @@ class HiddenLayer(RandomLayer):
 
     def activate(self, out: NDArray[Any]) -> None:
         """Apply the activation."""
-        ACTIVATIONS[self.activation](out)
+        ACTIVATIONS[self.activation](out, out)
 
 
 def _pairs_of_different_classes(

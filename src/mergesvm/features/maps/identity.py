@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,6 @@ class Identity(FeatureMap):
     kind: ClassVar[str] = "identity"
 
     @property
-    def frozen(self) -> bool:
-        """Always true."""
-        return True
-
-    @property
     def layout(self) -> Layout:
         """Raises an error: the identity accepts rows of any width."""
         raise FeatureMapError("The identity map has no layout: it accepts rows of any width.")
@@ -42,18 +37,9 @@ class Identity(FeatureMap):
         return self.layout.width
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of mapped rows."""
-        return np.dtype(np.float64)
-
-    @property
     def fingerprint(self) -> str:
         """The word "identity"."""
         return "identity"
-
-    def freeze(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Return the map itself."""
-        return self
 
     def map_block(self, rows: Any, out: NDArray[Any]) -> None:
         """Copy a block of rows."""

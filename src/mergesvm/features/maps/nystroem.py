@@ -11,8 +11,7 @@ from scipy.linalg import solve_triangular
 
 from mergesvm.data.rows.base import spans
 from mergesvm.errors import DataError
-from mergesvm.features.ops.distance import mean_squared_distance
-from mergesvm.features.ops.projection import project, squares
+from mergesvm.features.ops.projection import mean_squared_distance, project, squares
 from mergesvm.features.pilot import Pilot
 from mergesvm.features.random_map import Arrays, RandomMap
 from mergesvm.features.scratch import Scratch

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from mergesvm.errors import ParameterError
 from mergesvm.features.ops.image import Image, as_shape
 from mergesvm.features.ops.projection import dense, squares
-from mergesvm.features.pilot import Pilot
+from mergesvm.features.pilot import Pilot, Vector
 from mergesvm.features.random_map import Arrays, RandomMap
-from mergesvm.features.scaling import Scaling, find_scaling
 from mergesvm.features.scratch import Scratch
 
 FILTERS = ("data", "random")
@@ -119,16 +118,16 @@ class Patches(RandomMap):
         values = self.size**2 * self.padded_shape(inputs).channels
         return {"filters": (values, self.n_filters), "offsets": (self.n_filters,)}
 
-    def scale(self, pilot: Pilot) -> Scaling:
+    def centre_and_scale(self, pilot: Pilot) -> tuple[Vector, Vector]:
         """Scale all pixels by one number unless another scaling is given; never centre them."""
-        scaling = find_scaling(pilot, "whole" if self.scaling == "auto" else self.scaling)
-        return Scaling(np.zeros_like(scaling.centre), scaling.scale)
+        centre, scale = pilot.centre_and_scale("whole" if self.scaling == "auto" else self.scaling)
+        return np.zeros_like(centre), scale
 
     def draw(self, pilot: Pilot) -> Arrays:
         """Draw the filters, whitening included, and compute their responses to the mean patch."""
         generator = pilot.generator
-        at = self.padded_shape(pilot.rows.shape[1]).patches(self.size)
-        images = self.pad(pilot.rows[:SAMPLE_ROWS]).reshape(-1, self.padded_shape(pilot.rows.shape[1]).pixels)
+        shape = self.padded_shape(pilot.rows.shape[1])
+        at, images = shape.patches(self.size), self.pad(pilot.rows[:SAMPLE_ROWS]).reshape(-1, shape.pixels)
         rows = generator.integers(len(images), size=SAMPLE_PATCHES)
         positions = generator.integers(len(at), size=SAMPLE_PATCHES)
         sample = images[rows[:, None], at[positions]]
@@ -154,10 +153,8 @@ class Patches(RandomMap):
         values, vectors = np.linalg.eigh(np.cov(sample.T).reshape(sample.shape[1], -1))
         if self.whitening is None:
             return np.eye(len(values))
-        whiten: NDArray[np.float64] = (
-            vectors / np.sqrt(np.maximum(values, 0) + self.whitening * values.mean())
-        ) @ vectors.T
-        return whiten
+        deviations = np.sqrt(np.maximum(values, 0) + self.whitening * values.mean())
+        return np.asarray((vectors / deviations) @ vectors.T)
 
     def padded_shape(self, inputs: int) -> Image:
         """Return the shape of the padded images."""
@@ -196,10 +193,5 @@ class Patches(RandomMap):
             jit.unfold(chunk.reshape(len(chunk), shape.height, -1), shape.channels, self.size, variance, patches)
             responses = SCRATCH.take("responses", (len(patches), len(offsets)), out.dtype)
             np.matmul(patches, filters, out=responses)
-            jit.pool(
-                responses.reshape(len(chunk), lines, columns, -1),
-                offsets,
-                RECTIFIERS.index(self.rectify),
-                *self.regions,
-                regions[start : start + step],
-            )
+            grid, pooled = responses.reshape(len(chunk), lines, columns, -1), regions[start : start + step]
+            jit.pool(grid, offsets, RECTIFIERS.index(self.rectify), *self.regions, pooled)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class Wrapped(FeatureMap):
     kind: ClassVar[str] = "wrapped"
 
     transformer: Any
-    _fingerprint: str = field(default="", init=False, repr=False)
+    fingerprint: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not hasattr(self.transformer, "transform") or not hasattr(self.transformer, "n_features_in_"):
@@ -50,12 +50,7 @@ class Wrapped(FeatureMap):
                 f"Only a fitted transformer can be wrapped, and {self.transformer!r} has no transform or no "
                 f"n_features_in_. Call its fit first."
             )
-        object.__setattr__(self, "_fingerprint", _digest(self.transformer))
-
-    @property
-    def frozen(self) -> bool:
-        """Always true: the transformer is fitted."""
-        return True
+        object.__setattr__(self, "fingerprint", _digest(self.transformer))
 
     @cached_property
     def layout(self) -> Layout:
@@ -81,25 +76,11 @@ class Wrapped(FeatureMap):
         except (AttributeError, ValueError, NotImplementedError):
             return int(self._transformed(np.zeros((1, self.layout.width))).shape[1])
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of mapped rows."""
-        return np.dtype(np.float64)
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of the fitted transformer."""
-        return self._fingerprint
-
     def check_rows(self, rows: Rows, names: tuple[str, ...] | None = None) -> None:
         """Raise an error unless the rows fit the transformer and it was not refitted since it was wrapped."""
         super().check_rows(rows, names)
-        if _digest(self.transformer) != self._fingerprint:
+        if _digest(self.transformer) != self.fingerprint:
             raise FeatureMapError(f"{self.transformer!r} was refitted after it was wrapped. Wrap it again.")
-
-    def freeze(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Return the map itself."""
-        return self
 
     def map_block(self, rows: Any, out: NDArray[Any]) -> None:
         """Transform a block of rows."""

@@ -59,11 +59,7 @@ class Image:
 
 
 def as_shape(shape: Any) -> tuple[int, ...] | None:
-    """Check an image shape and return it as a tuple.
-
-    >>> as_shape([28, 28])
-    (28, 28)
-    """
+    """Check an image shape and return it as a tuple."""
     if shape is None:
         return None
     sides = tuple(shape) if isinstance(shape, Sequence) and not isinstance(shape, str) else ()

@@ -49,20 +49,8 @@ def accumulate(
 ) -> bool:
     """Add the class totals and Gram matrices of a batch about the anchor to running sums.
 
-    Parameters
-    ----------
-    batch, sums, anchor, engine
-    precision : {"float64", "float32"}
-        The precision of the products of wide rows.
-    expected_batches : float
-        The number of similar batches to expect, this one included; it decides whether loading compiled code pays.
-    features : FeatureMap, optional
-        The map to apply to the rows.
-
-    Returns
-    -------
-    bool
-        Whether only the upper triangles of the Gram matrices were filled.
+    The precision is that of the products of wide rows; the expected number of similar batches, this one included,
+    decides whether loading compiled code pays. Returns whether only the upper triangles of the matrices were filled.
     """
     if not batch.labels.classes:
         return False

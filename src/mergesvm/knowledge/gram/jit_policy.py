@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from types import ModuleType
 
 LOAD_SECONDS = 1.5
@@ -18,17 +19,8 @@ LOAD_SECONDS = 1.5
 
 
 class JitPolicy:
-    """Loads a module of compiled functions once it has paid for itself.
+    """Loads a module of compiled functions, by calling ``load``, once it has paid for itself.
 
-    Parameters
-    ----------
-    load : callable
-        Imports the module.
-    load_seconds : float
-        The cost of importing it.
-
-    Examples
-    --------
     >>> import types
     >>> policy = JitPolicy(lambda: types.ModuleType("compiled"), load_seconds=1.0)
     >>> policy.when_worth(0.6) is None
@@ -46,13 +38,7 @@ class JitPolicy:
         self._lock = threading.Lock()
 
     def when_worth(self, seconds_saved: float) -> ModuleType | None:
-        """Return the compiled functions if they are loaded or have now paid for themselves, else None.
-
-        Parameters
-        ----------
-        seconds_saved : float
-            The time that they would save on the work at hand.
-        """
+        """Return the compiled functions if loaded, or if the time saved on all work so far pays for it; else None."""
         if not self.enabled:
             return None
         with self._lock:
@@ -73,11 +59,5 @@ class JitPolicy:
         return self._module
 
 
-def _import_gram_jit() -> ModuleType:
-    from mergesvm.knowledge.gram import jit
-
-    return jit
-
-
-GRAM_JIT = JitPolicy(_import_gram_jit, LOAD_SECONDS)
+GRAM_JIT = JitPolicy(lambda: import_module("mergesvm.knowledge.gram.jit"), LOAD_SECONDS)
 """The policy for :mod:`mergesvm.knowledge.gram.jit`."""

@@ -25,6 +25,9 @@ MIN_ROWS_PER_THREAD = 1 << 15
 MAX_THREAD_SUMS_BYTES = 32 * 2**20
 """The memory for sums and stages of all threads."""
 
+Sums = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Totals and Gram matrices, one per group."""
+
 
 def narrow_sums(
     batch: Batch, groups: NDArray[Any], n_groups: int, anchor: NDArray[np.float64], engine: Threads, jit: ModuleType
@@ -41,7 +44,7 @@ def narrow_sums(
     step = max(1, BLOCK_BYTES // (8 * width))
     unweighted = np.empty(0)
 
-    def part(span: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def part(span: tuple[int, int]) -> Sums:
         grams = np.zeros((n_groups, padded, padded))
         totals = np.zeros((n_groups, padded))
         stage = np.zeros((n_groups, padded, depth)), np.zeros((n_groups, depth)), np.zeros(n_groups, dtype=np.intp)
@@ -64,9 +67,7 @@ def narrow_sums(
     return totals[:, :width].copy(), [gram[:width, :width].copy() for gram in grams]
 
 
-def added(
-    parts: list[tuple[NDArray[np.float64], NDArray[np.float64]]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def added(parts: list[Sums]) -> Sums:
     """Add the totals and Gram matrices of all parts to those of the first, in place."""
     totals, grams = parts[0]
     for other_totals, other_grams in parts[1:]:

@@ -15,15 +15,7 @@ from mergesvm.data.labels import Label
 class RunningSums:
     """Class totals and Gram matrices about one anchor, with one matrix per class or one pooled matrix.
 
-    Gram matrices are valid in their upper triangles only, until :func:`~mergesvm.knowledge.gram.triangles.fill_lower`.
-
-    Attributes
-    ----------
-    width : int
-    pooled : bool
-    places : dict
-        The index of each class, in order of appearance.
-    totals, grams : lists of arrays
+    Gram matrices may be valid in their upper triangles only. ``places`` has the index of each class.
     """
 
     width: int

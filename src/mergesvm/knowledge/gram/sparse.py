@@ -13,7 +13,7 @@ from mergesvm.data.batch import Batch
 from mergesvm.data.rows.base import spans
 from mergesvm.data.rows.sparse import SparseRows
 from mergesvm.engines.threads import Threads
-from mergesvm.knowledge.gram.narrow import MAX_THREAD_SUMS_BYTES, added
+from mergesvm.knowledge.gram.narrow import MAX_THREAD_SUMS_BYTES, Sums, added
 from mergesvm.knowledge.gram.triangles import fill_lower
 
 MIN_VALUES_PER_THREAD = 1 << 16
@@ -31,7 +31,7 @@ def scattered_sums(
     max_threads = MAX_THREAD_SUMS_BYTES // (8 * n_groups * width**2)
     threads = max(1, min(engine.workers, int(matrix.nnz) // MIN_VALUES_PER_THREAD, max_threads))
 
-    def part(span: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def part(span: tuple[int, int]) -> Sums:
         grams, totals = np.zeros((n_groups, width * width)), np.zeros((n_groups, width))
         start, stop = span
         weights = unweighted if batch.weights is None else batch.weights[start:stop]

@@ -24,11 +24,8 @@ def pack_triangle(gram: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     if (jit := GRAM_JIT.loaded) is not None:
         jit.triangles.pack(gram, out)
         return
-    width, at = len(gram), 0
-    for row in range(width):
-        end = at + width - row
-        out[at:end] = gram[row, row:]
-        at = end
+    for row, numbers in _rows(out, 0, gram):
+        numbers[:] = row
 
 
 def unpack_triangle(line: NDArray[np.float64], gram: NDArray[np.float64]) -> None:

@@ -29,20 +29,9 @@ EXACT_DTYPES = (np.dtype(np.uint8), np.dtype(np.int8), np.dtype(np.bool_))
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A span of rows and how to multiply them.
+    """A span of rows, dense or CSR, and how to multiply them: the dtype, and the number of rows per product.
 
-    Attributes
-    ----------
-    block : array or CSR array
-    anchor : array of shape (width,)
-    root_weights : array or None
-        The square roots of the weights of the rows; None if every row has weight 1.
-    dtype : dtype
-        The dtype of the products.
-    block_rows : int
-        The number of rows per product.
-    features : FeatureMap or None
-        The map to apply to the rows first.
+    The square roots of the weights are None if every row has weight 1.
     """
 
     block: Any
@@ -50,44 +39,32 @@ class Source:
     root_weights: NDArray[np.float64] | None
     dtype: np.dtype[Any]
     block_rows: int
-    features: FeatureMap | None = None
+    features: FeatureMap | None
 
     @classmethod
     def of(
-        cls, block: NDArray[Any], anchor: NDArray[np.float64], root_weights: NDArray[np.float64] | None, precision: str
-    ) -> Source:
-        """Return rows to be multiplied unmapped; 8-bit integers in float32, exactly."""
-        exact = block.dtype in EXACT_DTYPES and root_weights is None and _stays_exact(anchor, block.dtype)
-        dtype = np.dtype(np.float32 if exact or precision == "float32" else np.float64)
-        block_rows = EXACT_BLOCK_ROWS if exact else BLOCK_ROWS
-        return cls(block, anchor, root_weights, dtype, min(block_rows, len(block)))
-
-    @classmethod
-    def mapped(
         cls,
         block: Any,
         anchor: NDArray[np.float64],
         root_weights: NDArray[np.float64] | None,
         precision: str,
-        features: FeatureMap,
+        features: FeatureMap | None,
     ) -> Source:
-        """Return rows to be mapped before they are multiplied."""
-        block_rows = min(max(BLOCK_ROWS, len(anchor) // FEATURES_PER_BLOCK_ROW), block.shape[0])
-        return cls(block, anchor, root_weights, np.dtype(precision), block_rows, features)
+        """Return rows to be multiplied, mapped if there is a map; unmapped 8-bit integers in float32, exactly."""
+        if features is not None:
+            block_rows = min(max(BLOCK_ROWS, len(anchor) // FEATURES_PER_BLOCK_ROW), block.shape[0])
+            return cls(block, anchor, root_weights, np.dtype(precision), block_rows, features)
+        exact = block.dtype in EXACT_DTYPES and root_weights is None and _stays_exact(anchor, block.dtype)
+        dtype = np.dtype(np.float32 if exact or precision == "float32" else np.float64)
+        block_rows = EXACT_BLOCK_ROWS if exact else BLOCK_ROWS
+        return cls(block, anchor, root_weights, dtype, min(block_rows, len(block)), None)
 
 
 @dataclass(frozen=True)
 class Task:
-    """Rows to be multiplied at once.
+    """Rows to be multiplied at once and added to the Gram matrix number ``gram``.
 
-    Attributes
-    ----------
-    gram : int
-        The index of the Gram matrix to add to.
-    members : array of int
-        The rows, ordered by class.
-    runs : list of (class, first, end)
-        The part of ``members`` that belongs to each class.
+    ``members`` are the rows, ordered by class; ``runs`` are (class, first, end): the members of each class.
     """
 
     gram: int
@@ -100,10 +77,7 @@ class GramWorker(ABC):
 
     @abstractmethod
     def add(self, task: Task, sums: RunningSums, lock: threading.Lock) -> None:
-        """Add the totals and the Gram matrix of a task, the latter at least to the upper triangle.
-
-        ``lock`` guards the Gram matrix of the task and the totals of its classes.
-        """
+        """Add the totals and at least the upper triangle of the Gram matrix of a task; the lock guards both."""
 
 
 def tasks_of(codes: NDArray[Any], n_classes: int, pooled: bool, block_rows: int) -> list[Task]:

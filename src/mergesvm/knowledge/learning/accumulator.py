@@ -20,17 +20,7 @@ from mergesvm.knowledge.signature import Signature
 
 
 class Accumulator:
-    """Sums about one anchor, to which batches are added in place, without copies of the sums.
-
-    Parameters
-    ----------
-    signature : Signature
-        What the sums mean; the kind of labels is taken from the batches.
-    anchor : array of shape (width,)
-    engine : Threads
-    precision : {"float64", "float32"}
-        Precision of the products.
-    """
+    """Sums about one anchor, to which batches are added in place; the kind of labels is taken from the batches."""
 
     def __init__(self, signature: Signature, anchor: NDArray[np.float64], engine: Threads, precision: str) -> None:
         self.signature, self.anchor = signature, anchor
@@ -62,10 +52,7 @@ class Accumulator:
             self._counts[label] = self._counts.get(label, 0.0) + count
 
     def knowledge(self, *, upper_only: bool = False) -> Knowledge:
-        """Return the knowledge of all batches; nothing can be added afterwards.
-
-        With ``upper_only``, the lower triangles of the Gram matrices may be left unfilled.
-        """
+        """Return the knowledge of all batches, the last call; ``upper_only`` allows lower triangles to be unfilled."""
         if self._upper_only and not upper_only:
             self._engine.map(fill_lower, self._sums.grams)
         sums, labels = self._sums, tuple(sorted(self._sums.places))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +13,9 @@ from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Engine, PartitionedRows
 from mergesvm.errors import CutError
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.learning.local import Progress, learn_batch_partial, learn_scan
-from mergesvm.knowledge.learning.options import SumOptions, names_of
-from mergesvm.knowledge.learning.partial_result import PartialResult
-from mergesvm.knowledge.learning.reduction import Reducer
+from mergesvm.knowledge.learning.local import Progress, learn_batch, learn_scan
+from mergesvm.knowledge.learning.options import SumOptions, named_layout
+from mergesvm.knowledge.learning.reduction import PartialResult, Reducer
 
 MAX_PARTS_PER_WORKER = 4
 """Small parts limit the loss when a worker is slow or dies."""
@@ -35,7 +34,8 @@ def learn_scan_distributed(
     ranks = engine.ranks
     if ranks.own_files:
         return _learn_parts(scan, [scan], options, engine, progress)
-    count = _part_count(scan, options, engine)
+    matrix, workers = 8 * options.signature(scan.layout).width ** 2, engine.workers
+    count = workers * max(1, min(MAX_PARTS_PER_WORKER, scan.size // (workers * MIN_PART_MATRICES * matrix)))
     try:
         return _learn_parts(scan, ranks.on_root(lambda: scan.parts(count)), options, engine, progress)
     except CutError:
@@ -71,11 +71,6 @@ def _learn_parts(
     return replace(partial, counts=scan.counts)
 
 
-def _part_count(scan: Scan, options: SumOptions, engine: Engine) -> int:
-    matrix, workers = 8 * options.signature(scan.layout).width ** 2, engine.workers
-    return workers * max(1, min(MAX_PARTS_PER_WORKER, scan.size // (workers * MIN_PART_MATRICES * matrix)))
-
-
 def _learn_part(scan: Scan, options: SumOptions) -> PartialResult:
     return learn_scan(scan, options, upper_only=True)
 
@@ -86,14 +81,12 @@ def learn_batch_distributed(batch: Batch, layout: Layout, options: SumOptions, e
     batches = [batch] if spmd else list(batch.slices(engine.workers))
     where = f"rank {engine.ranks.rank}, " if spmd else ""
     names = [f"{where}rows from {part.rows.first} on" for part in batches]
-    join = Reducer(options.features)
-    partial = engine.merge(_learn_rows, batches, join, given=(layout, options), names=names, own=spmd)
-    return _received(partial, layout, options, engine)
+    return _merged(_learn_rows, batches, (layout,), options, engine, names, layout)
 
 
 def _learn_rows(batch: Batch, layout: Layout, options: SumOptions) -> PartialResult:
     batch.rows.names = layout.names
-    return learn_batch_partial(batch, layout, options) if batch.rows.n_rows else PartialResult(None)
+    return learn_batch(batch, layout, options, upper_only=True) if batch.rows.n_rows else PartialResult(None)
 
 
 def learn_table_distributed(table: Any, columns: TableColumns, options: SumOptions, engine: Engine) -> Knowledge:
@@ -101,18 +94,24 @@ def learn_table_distributed(table: Any, columns: TableColumns, options: SumOptio
     spmd = engine.ranks.spmd
     parts = [table] if spmd else sendable_parts(table, engine.workers)
     names = [f"rank {engine.ranks.rank}, the table"] if spmd else [f"part {index}" for index in range(len(parts))]
-    join = Reducer(options.features)
-    partial = engine.merge(_learn_partition, parts, join, given=(columns, options), names=names, own=spmd)
-    return _received(partial, columns.layout, options, engine)
+    return _merged(_learn_partition, parts, (columns,), options, engine, names, columns.layout)
+
+
+def learn_partitions(rows: PartitionedRows, columns: TableColumns, options: SumOptions, engine: Engine) -> Knowledge:
+    """Learn from a table whose partitions lie at the workers."""
+    return _merged(_learn_partition, rows.partitions(columns.needed), (columns,), options, engine)
+
+
+def _learn_partition(content: Any, columns: TableColumns, options: SumOptions) -> PartialResult:
+    scan = columns.scan(record_batches(content), "a partition of the table")
+    return replace(learn_scan(scan, options, upper_only=True), counts={})
 
 
 def learn_collection(
     rows: PartitionedRows, given: list[str], names: Sequence[str] | None, options: SumOptions, engine: Engine
 ) -> Knowledge:
     """Learn from collections side by side: rows, labels, and those named in ``given``."""
-    join = Reducer(options.features)
-    partial = engine.merge(_learn_block, rows.partitions(), join, given=(given, names, options))
-    return (partial or PartialResult(None)).symmetric().required()
+    return _merged(_learn_block, rows.partitions(), (given, names), options, engine)
 
 
 def _learn_block(
@@ -122,25 +121,24 @@ def _learn_block(
         return PartialResult(None)
     beside = dict(zip(given, block[2:], strict=True))
     batch = options.fold(Batch.of(block[0], block[1], beside.get("sample_weight")), beside.get("groups"))
-    layout = Layout(batch.rows.width, names_of(batch.rows.names, names, batch.rows.width))
-    batch.rows.names = layout.names
-    return learn_batch_partial(batch, layout, options)
+    return learn_batch(batch, named_layout(batch.rows, names), options, upper_only=True)
 
 
-def learn_partitions(rows: PartitionedRows, columns: TableColumns, options: SumOptions, engine: Engine) -> Knowledge:
-    """Learn from a table whose partitions lie at the workers."""
-    join, parts = Reducer(options.features), rows.partitions(columns.needed)
-    partial = engine.merge(_learn_partition, parts, join, given=(columns, options))
-    return (partial or PartialResult(None)).symmetric().required()
+def _merged(
+    function: Callable[..., PartialResult],
+    parts: Sequence[Any],
+    given: tuple[Any, ...],
+    options: SumOptions,
+    engine: Engine,
+    names: list[str] | None = None,
+    layout: Layout | None = None,
+) -> Knowledge:
+    """Learn the parts and merge them; on ranks that do not receive the result, return knowledge of no rows.
 
-
-def _learn_partition(content: Any, columns: TableColumns, options: SumOptions) -> PartialResult:
-    scan = columns.scan(record_batches(content), "a partition of the table")
-    return replace(learn_scan(scan, options, upper_only=True), counts={})
-
-
-def _received(partial: PartialResult | None, layout: Layout, options: SumOptions, engine: Engine) -> Knowledge:
-    """The merged knowledge; on ranks that do not receive it, knowledge of no rows."""
-    if not engine.ranks.receives:
+    A layout says that the rows are in memory: under MPI each rank has its own.
+    """
+    own = layout is not None and engine.ranks.spmd
+    partial = engine.merge(function, parts, Reducer(options.features), given=(*given, options), names=names, own=own)
+    if layout is not None and not engine.ranks.receives:
         return Knowledge.zero(options.signature(layout))
     return (partial or PartialResult(None)).symmetric().required()

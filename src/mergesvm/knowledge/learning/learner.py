@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from numpy.typing import NDArray
@@ -12,13 +12,15 @@ from mergesvm.data.batch import Batch
 from mergesvm.data.cluster_table import TableColumns, memory_table
 from mergesvm.data.labels import Label
 from mergesvm.data.layout import Layout
+from mergesvm.data.rows.base import Rows
 from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Engine, PartitionedRows
 from mergesvm.engines.registry import collection_spec
 from mergesvm.engines.resolve import resolve_engine
-from mergesvm.engines.threads import Threads
-from mergesvm.errors import DataError, FormError, ParameterError
+from mergesvm.errors import DataError, FeatureMapError, FormError, FrozenHereWarning, ParameterError, warn_caller
 from mergesvm.features.base import FeatureMap
+from mergesvm.features.maps.identity import Identity
+from mergesvm.features.spec import as_map
 from mergesvm.knowledge.fold_assignment import FoldAssignment, folded
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.distributed import (
@@ -28,51 +30,18 @@ from mergesvm.knowledge.learning.distributed import (
     learn_scan_distributed,
     learn_table_distributed,
 )
-from mergesvm.knowledge.learning.freezing import frozen_map
 from mergesvm.knowledge.learning.local import Progress, learn_batch, learn_scan
-from mergesvm.knowledge.learning.options import SumOptions, fixed_weights, names_of
+from mergesvm.knowledge.learning.options import SumOptions, fixed_weights, named_layout
 from mergesvm.knowledge.provenance import Origin, now
 
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
 class Learner:
-    """The checked options of :func:`mergesvm.learn`, for rows of any kind.
+    """The checked options of :func:`mergesvm.learn`, for rows of any kind."""
 
-    Attributes
-    ----------
-    features : FeatureMap, str or None
-    per_class : bool
-    class_weights : dict
-    anchor : array or None
-    precision : str or None
-    folding : FoldAssignment or None
-    fold_numbers : array or None
-        The fold of each row, if given.
-    groups : sequence, str or None
-    threads : Threads
-        Used within each process.
-    engine : Engine or None
-        None for this process.
-    progress : callable or None
-    """
-
-    features: FeatureMap | str | None
-    per_class: bool
-    class_weights: dict[Label, float]
-    anchor: Any
-    precision: str | None
-    folding: FoldAssignment | None
-    fold_numbers: NDArray[Any] | None
-    groups: Any
-    threads: Threads
-    engine: Engine | None
-    progress: Progress | None
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         *,
         features: FeatureMap | str | None,
         per_class: bool,
@@ -84,12 +53,11 @@ class Learner:
         engine: Engine | None,
         n_jobs: int | None,
         progress: Progress | None,
-    ) -> Learner:
-        """Check the options."""
+    ) -> None:
         if precision not in (None, "float64", "float32"):
-            raise ParameterError(f"precision has to be 'float64', 'float32' or None, not {precision!r}.")
+            raise ParameterError(f"precision must be 'float64', 'float32' or None, not {precision!r}.")
         if class_weight is not None and not isinstance(class_weight, Mapping):
-            raise ParameterError(f"class_weight has to be a mapping of class to weight here, not {class_weight!r}.")
+            raise ParameterError(f"class_weight must be a mapping of class to weight here, not {class_weight!r}.")
         if class_weight and per_class:
             raise FormError(
                 "class_weight is chosen when solving, unless per_class=False. Leave it out, or learn the pooled form."
@@ -98,12 +66,14 @@ class Learner:
             raise ParameterError("groups needs a number of folds, such as folds=5.")
         if folds is not None and not per_class:
             raise FormError("Folds need the sums of every class, which the pooled form lacks. Use per_class=True.")
-        threads, remote = resolve_engine(engine, n_jobs)
-        weights = fixed_weights(class_weight or {})
-        folding = numbers = None
+        self.features, self.per_class, self.anchor, self.precision = features, per_class, anchor, precision
+        self.groups, self.progress = groups, progress
+        self.threads, self.engine = resolve_engine(engine, n_jobs)
+        self.class_weights = fixed_weights(class_weight or {})
+        self.folding: FoldAssignment | None = None
+        self.fold_numbers: NDArray[Any] | None = None
         if folds is not None:
-            folding, numbers = _on_all(remote, lambda: FoldAssignment.of(folds, groups))
-        return cls(features, per_class, weights, anchor, precision, folding, numbers, groups, threads, remote, progress)
+            self.folding, self.fold_numbers = self._on_all(lambda: FoldAssignment.of(folds, groups))
 
     def learn_scan(self, scan: Scan) -> Knowledge:
         """Learn from files."""
@@ -123,15 +93,15 @@ class Learner:
         if isinstance(self.groups, str):
             options["keep"] = list(dict.fromkeys([*options.get("keep", ()), self.groups]))
         if collection_spec(table) is not None:
-            rows = self._partitioned(table, table)
+            rows, engine = self._partitioned(table, table)
             columns = TableColumns.of(rows.schema(), label, **options)
-            return learn_partitions(rows, columns, self._options(None), self._remote)
+            return learn_partitions(rows, columns, self._options(None), engine)
 
         def open_table() -> tuple[TableColumns, Any]:
             arrow = memory_table(table, label)
             return TableColumns.of(arrow.schema, label, batches=arrow.to_batches(), **options), arrow
 
-        columns, arrow = _on_all(self.engine, open_table)
+        columns, arrow = self._on_all(open_table)
         scan = columns.scan(arrow.to_batches(), "the table")
         sums = self._options(scan)
         if self.engine is not None:
@@ -152,16 +122,15 @@ class Learner:
             raise DataError("Labels are missing: pass y, or the name of the label column as label=.")
         beside = {"sample_weight": sample_weight, "groups": self.groups}
         given = [name for name, value in beside.items() if value is not None]
-        rows = self._partitioned(X, (X, y, *(beside[name] for name in given)))
-        return learn_collection(rows, given, names, self._options(None), self._remote)
+        rows, engine = self._partitioned(X, (X, y, *(beside[name] for name in given)))
+        return learn_collection(rows, given, names, self._options(None), engine)
 
     def learn_arrays(self, X: Any, y: Any, sample_weight: Any, names: Sequence[str] | None) -> Knowledge:
         """Learn from rows in memory."""
 
         def open_batch() -> tuple[Batch, Layout]:
             batch = Batch.of(X, y, sample_weight, empty=self.engine is not None and self.engine.ranks.spmd)
-            layout = Layout(batch.rows.width, names_of(batch.rows.names, names, batch.rows.width))
-            batch.rows.names = layout.names
+            layout = named_layout(batch.rows, names)
             if self.folding is not None:
                 numbers = self.fold_numbers
                 if numbers is None:
@@ -169,17 +138,40 @@ class Learner:
                 batch = folded(batch, numbers)
             return batch, layout
 
-        batch, layout = _on_all(self.engine, open_batch)
+        batch, layout = self._on_all(open_batch)
         options = self._options(batch.rows, y)
         if self.engine is None:
-            return learn_batch(batch, layout, options)
+            return learn_batch(batch, layout, options).required()
         return learn_batch_distributed(batch, layout, options, self.engine)
 
     def _options(self, rows: Any, labels: Any = None) -> SumOptions:
-        features = frozen_map(self.features, rows, labels, self.engine)
-        return SumOptions.of(
-            features, self.per_class, self.class_weights, self.precision, self.threads, self.anchor, self.folding
+        features = self._frozen_map(rows, labels)
+        precision = self.precision or ("float64" if isinstance(features, Identity) else features.dtype.name)
+        return SumOptions(
+            features, self.per_class, self.class_weights, precision, self.threads, self.anchor, self.folding
         )
+
+    def _frozen_map(self, rows: Any, labels: Any) -> FeatureMap:
+        """Return the map that all workers use, frozen on a sample of the rows, unless they are on a cluster (None)."""
+        mapping = as_map(self.features)
+        if mapping.frozen:
+            return mapping
+        if rows is None:
+            raise FeatureMapError(
+                f"{mapping!r} is not frozen, and rows on a cluster are not sampled. Freeze it on a sample first: "
+                f"map.freeze(sample)."
+            )
+
+        def freeze() -> FeatureMap:
+            frozen = mapping.freeze(rows, labels)
+            warn_caller(
+                f"{mapping!r} was frozen on a sample of these rows. Pieces learned elsewhere can be added only if they "
+                f"use the same map: knowledge.features, which can be saved and loaded.",
+                FrozenHereWarning,
+            )
+            return frozen
+
+        return freeze_on_root(self.engine, freeze, rows)
 
     def _check_columns_of_groups(self) -> None:
         if self.fold_numbers is not None:
@@ -190,24 +182,31 @@ class Learner:
         if self.folding is not None and self.folding.by == "groups" and self.folding.column is None:
             raise ParameterError("For files and tables, groups is the name of a column.")
 
-    @property
-    def _remote(self) -> Engine:
-        assert self.engine is not None
-        return self.engine
-
-    def _partitioned(self, X: Any, rows: Any) -> PartitionedRows:
-        """The partitions of rows, which have to lie at the workers of the engine."""
+    def _partitioned(self, X: Any, rows: Any) -> tuple[PartitionedRows, Engine]:
+        """Return the partitions of rows, which must lie at the workers of the engine, and the engine."""
         found = None if self.engine is None else self.engine.partitioned(rows)
-        if found is None:
-            kind, spec = type(X), collection_spec(X)
-            assert spec is not None
-            raise ParameterError(
-                f"{self.engine or 'This process'} cannot read rows of type {kind.__module__}.{kind.__qualname__}. "
-                f"Pass the engine that holds them: engine=mergesvm.engines.{spec.class_name}(...)."
+        if self.engine is not None and found is not None:
+            return found, self.engine
+        kind, spec = type(X), collection_spec(X)
+        assert spec is not None
+        raise ParameterError(
+            f"{self.engine or 'This process'} cannot read rows of type {kind.__module__}.{kind.__qualname__}. "
+            f"Pass the engine that holds them: engine=mergesvm.engines.{spec.class_name}(...)."
+        )
+
+    def _on_all(self, function: Callable[[], Result]) -> Result:
+        """Call a function; under MPI, an error on one rank is raised on all, so that none is left waiting."""
+        return function() if self.engine is None else self.engine.ranks.on_all(function)
+
+
+def freeze_on_root(engine: Engine | None, freeze: Callable[[], FeatureMap], rows: Any) -> FeatureMap:
+    """Call ``freeze`` on one rank, with its rows, and return the map on all ranks."""
+
+    def checked() -> FeatureMap:
+        if isinstance(rows, Rows) and not rows.n_rows:
+            raise FeatureMapError(
+                "The root rank has no rows to freeze the map on. Freeze it on a sample first, and pass it on all ranks."
             )
-        return found
+        return freeze()
 
-
-def _on_all(engine: Engine | None, function: Callable[[], Result]) -> Result:
-    """Call a function; under MPI, an error on one rank is raised on all, so that none is left waiting."""
-    return function() if engine is None else engine.ranks.on_all(function)
+    return checked() if engine is None else engine.ranks.on_root(checked)

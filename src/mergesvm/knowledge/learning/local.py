@@ -11,29 +11,22 @@ import numpy as np
 from mergesvm.data.batch import Batch
 from mergesvm.data.layout import Layout
 from mergesvm.data.scan import Scan
-from mergesvm.data.slice import Slice
 from mergesvm.features.mapped import MappedRows
 from mergesvm.knowledge.algebra import merge_stream
 from mergesvm.knowledge.anchor import as_anchor, choose_anchor
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.accumulator import Accumulator, check_memory
 from mergesvm.knowledge.learning.options import SumOptions, weighted
-from mergesvm.knowledge.learning.partial_result import PartialResult
+from mergesvm.knowledge.learning.reduction import PartialResult
 
 Progress = Callable[[Scan], None]
 """Called with the scan after each slice."""
 
 
-def learn_batch(batch: Batch, layout: Layout, options: SumOptions) -> Knowledge:
-    """Learn from one batch."""
-    known = merge_stream(_pieces([(batch, 1.0)], layout, options, upper_only=False))
-    assert known is not None
-    return known
-
-
-def learn_batch_partial(batch: Batch, layout: Layout, options: SumOptions) -> PartialResult:
-    """Learn from one batch, filling only upper triangles: the result will be merged with others."""
-    return PartialResult(merge_stream(_pieces([(batch, 1.0)], layout, options, upper_only=True)), upper_only=True)
+def learn_batch(batch: Batch, layout: Layout, options: SumOptions, *, upper_only: bool = False) -> PartialResult:
+    """Learn from one batch; with ``upper_only``, the result will be merged with others."""
+    pieces = _pieces([(batch, 1.0)], layout, options, upper_only)
+    return PartialResult(merge_stream(pieces), upper_only=upper_only)
 
 
 def learn_scan(
@@ -45,26 +38,19 @@ def learn_scan(
         with closing(iter(scan)) as slices:  # type: ignore[type-var]
             for part in slices:
                 if part.rows.n_rows:
-                    yield _folded(part, options), _expected_batches(part, scan)
+                    groups = None if options.folding is None else options.folding.groups_of(part)
+                    batch = part.batch()
+                    with part.rows.naming_errors():
+                        batch = options.fold(batch, groups)
+                    # The first slice tells how many batches to expect, which decides whether compiling pays.
+                    first = scan.fraction > 0 and scan.rows <= part.rows.n_rows
+                    yield batch, 1 / scan.fraction if first else 1.0
                 if progress is not None:
                     progress(scan)
 
     check_memory(1, options.signature(scan.layout))
     known = merge_stream(_pieces(batches(), scan.layout, options, upper_only))
     return PartialResult(known, dict(scan.counts), scan.dropped, upper_only)
-
-
-def _folded(part: Slice, options: SumOptions) -> Batch:
-    """Convert a slice to a batch; with folds, labels are pairs of class and fold."""
-    groups = None if options.folding is None else options.folding.groups_of(part)
-    batch = part.batch()
-    with part.rows.naming_errors():
-        return options.fold(batch, groups)
-
-
-def _expected_batches(part: Slice, scan: Scan) -> float:
-    """Estimate the number of batches to come, which decides whether compiling pays."""
-    return 1.0 if scan.fraction == 0 or scan.rows > part.rows.n_rows else 1 / scan.fraction
 
 
 def _pieces(

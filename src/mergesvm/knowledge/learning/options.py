@@ -11,55 +11,25 @@ import numpy as np
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label, plain_label
 from mergesvm.data.layout import Layout
+from mergesvm.data.rows.base import Rows
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.features.base import FeatureMap
-from mergesvm.features.maps.identity import Identity
 from mergesvm.knowledge.fold_assignment import FoldAssignment, folded
 from mergesvm.knowledge.signature import Signature
 
 
 @dataclass(frozen=True)
 class SumOptions:
-    """Options for summing rows, the same at all workers.
-
-    Attributes
-    ----------
-    features : FeatureMap
-        Frozen.
-    per_class : bool
-    class_weights : dict
-        Fixed class weights of the pooled form.
-    precision : {"float64", "float32"}
-        Precision of the products.
-    engine : Threads
-        Used within each worker.
-    anchor : array or None
-    folding : FoldAssignment or None
-    """
+    """Options for summing rows, the same at all workers; ``engine`` is used within each worker."""
 
     features: FeatureMap
     per_class: bool
     class_weights: dict[Label, float]
     precision: str
     engine: Threads
-    anchor: Any
+    anchor: Any = None
     folding: FoldAssignment | None = None
-
-    @classmethod
-    def of(
-        cls,
-        features: FeatureMap,
-        per_class: bool,
-        weights: dict[Label, float],
-        precision: str | None,
-        engine: Threads,
-        anchor: Any,
-        folding: FoldAssignment | None = None,
-    ) -> SumOptions:
-        """Create options; the default precision is that of the map."""
-        default = "float64" if isinstance(features, Identity) else features.dtype.name
-        return cls(features, per_class, weights, precision or default, engine, anchor, folding)
 
     def fold(self, batch: Batch, groups: Any = None) -> Batch:
         """Label rows by class and fold, if there are folds."""
@@ -78,7 +48,7 @@ def fixed_weights(class_weight: Mapping[Any, Any]) -> dict[Label, float]:
     try:
         return {plain_label(label): float(weight) for label, weight in class_weight.items()}
     except (TypeError, ValueError):
-        raise ParameterError(f"class_weight has to map classes to numbers, not {dict(class_weight)!r}.") from None
+        raise ParameterError(f"class_weight must map classes to numbers, not {dict(class_weight)!r}.") from None
 
 
 def weighted(batch: Batch, class_weight: Mapping[Label, float]) -> Batch:
@@ -95,11 +65,10 @@ def weighted(batch: Batch, class_weight: Mapping[Label, float]) -> Batch:
     return replace(batch, weights=np.where(batch.labels.codes >= 0, weights, 0.0))
 
 
-def names_of(found: tuple[str, ...] | None, given: Sequence[str] | None, width: int) -> tuple[str, ...] | None:
-    """Return the given names of the columns, if any, after a check; else those found."""
-    if given is None:
-        return found
-    names = tuple(str(name) for name in given)
-    if len(names) != width or len(set(names)) < width:
-        raise ParameterError(f"feature_names has to be {width} different names, one per column, not {list(given)!r}.")
-    return names
+def named_layout(rows: Rows, names: Sequence[str] | None) -> Layout:
+    """Return the columns of rows, which take the given names, if any, after a check."""
+    if names is not None:
+        rows.names, width = tuple(str(name) for name in names), rows.width
+        if len(rows.names) != width or len(set(rows.names)) < width:
+            raise ParameterError(f"feature_names must be {width} different names, one per column, not {list(names)!r}.")
+    return Layout(rows.width, rows.names)

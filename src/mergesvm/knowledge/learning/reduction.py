@@ -1,10 +1,10 @@
-"""Merging the partial results of all workers."""
+"""The partial results of workers, and how they are merged."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -13,19 +13,49 @@ from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
 from mergesvm.engines.reduce import Addition, Block, Total
+from mergesvm.errors import DataError
 from mergesvm.features.maps.identity import Identity
-from mergesvm.knowledge.algebra import merge, reanchor, reanchored_sums, recentred
-from mergesvm.knowledge.gram.triangles import (
-    add_to_triangle,
-    fill_lower,
-    pack_triangle,
-    triangle_size,
-    unpack_triangle,
-)
+from mergesvm.knowledge.algebra import lowest_precision, merge, n_grams, reanchor, reanchored_sums, recentred
+from mergesvm.knowledge.gram.triangles import add_to_triangle, fill_lower, pack_triangle, triangle_size, unpack_triangle
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.learning.partial_result import PartialResult
 from mergesvm.knowledge.select import only
 from mergesvm.knowledge.signature import Signature, different_maps_error
+
+
+@dataclass(frozen=True)
+class PartialResult:
+    """The knowledge of some of the rows, None if there are none, and where they came from.
+
+    ``counts`` are the rows used from each file, ``dropped`` those left out because of missing values. ``upper_only``
+    says that only the upper triangles of the matrices are valid; such matrices have no other owner and may be changed
+    in place.
+    """
+
+    knowledge: Knowledge | None
+    counts: dict[str, int] = field(default_factory=dict)
+    dropped: int = 0
+    upper_only: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Knowledge is pickled as upper triangles and is symmetric when unpickled.
+        return {**self.__dict__, "upper_only": False}
+
+    def symmetric(self) -> PartialResult:
+        """Fill the lower triangles."""
+        if self.upper_only and self.knowledge is not None:
+            for gram in self.knowledge.grams:
+                gram.flags.writeable = True
+                fill_lower(gram)
+                gram.flags.writeable = False
+        return replace(self, upper_only=False)
+
+    def required(self) -> Knowledge:
+        """Return the knowledge, or raise an error if there were no rows."""
+        if self.knowledge is None:
+            where = f" in {next(iter(self.counts))}" if self.counts else ""
+            what = "all rows have missing values" if self.dropped else "there are no rows"
+            raise DataError(f"There is nothing to learn{where}: {what}.")
+        return self.knowledge
 
 
 @dataclass(frozen=True)
@@ -61,7 +91,7 @@ class Plan:
     @property
     def n_grams(self) -> int:
         """Number of Gram matrices."""
-        return len(self.labels) if self.signature.per_class else min(1, len(self.labels))
+        return n_grams(self.labels, self.signature.per_class)
 
 
 class Reducer(Addition[PartialResult]):
@@ -70,11 +100,7 @@ class Reducer(Addition[PartialResult]):
     Across workers these are steps 2 and 4 of the parallel algorithm of Zhang and Zhu (2009): first the counts of all
     classes are sent to all workers, then the sums are added along a cascade. The first block holds the sums of the
     classes and the peaks of their squares, each further block the triangle of a Gram matrix.
-
-    Parameters
-    ----------
-    features : FeatureMap
-        The map of all partial results. It may be large, so pickled copies do not contain it.
+    The feature map of all partial results may be large: pickled copies do not contain it.
     """
 
     def __init__(self, features: Any) -> None:
@@ -91,12 +117,8 @@ class Reducer(Addition[PartialResult]):
         counts = reduce(lambda one, other: one + other, (Counter(partial.counts) for partial in results))
         for partial in results:  # adding counters drops files with no rows
             counts.update(dict.fromkeys(partial.counts, 0))
-        return PartialResult(
-            merge(pieces) if pieces else None,
-            dict(counts),
-            sum(partial.dropped for partial in results),
-            upper_only,
-        )
+        dropped = sum(partial.dropped for partial in results)
+        return PartialResult(merge(pieces) if pieces else None, dict(counts), dropped, upper_only)
 
     def describe(self, result: PartialResult) -> tuple[Description | None, dict[str, int], int]:
         """Everything but the sums."""
@@ -123,7 +145,7 @@ class Reducer(Addition[PartialResult]):
         joined = self([PartialResult(None, counts, dropped) for _, counts, dropped in descriptions])
         pieces = tuple(piece for piece, _, _ in descriptions)
         if not found:
-            raise joined.empty()
+            joined.required()
         for piece in found[1:]:
             if piece.fingerprint != found[0].fingerprint:
                 raise different_maps_error(piece.saying, found[0].saying)
@@ -168,32 +190,21 @@ class Reducer(Addition[PartialResult]):
             numbers = np.empty(blocks[index].size)
             self.pack(own, plan, index, numbers)
             total.add(index, 0, numbers, last=False)
-        if as_it_is:
-            total.take_over(places, known.grams)
+        if as_it_is:  # the matrices have no other owner
+            for place, gram in zip(places, known.grams, strict=True):
+                gram.flags.writeable = True
+                total.grams[place] = gram
         return total
 
 
 class PartialResultTotal(Total[PartialResult]):
-    """Adds up the sums of all workers as they arrive.
-
-    Parameters
-    ----------
-    plan : Plan
-    features : FeatureMap
-        The map, which the plan does not contain.
-    """
+    """Adds up the sums of all workers as they arrive. The plan does not contain the feature map."""
 
     def __init__(self, plan: Plan, features: Any) -> None:
         self._plan, self._features = plan, features
         self._first = np.zeros((len(plan.labels) + plan.n_grams) * plan.width)
-        self._grams: list[NDArray[np.float64] | None] = [None] * plan.n_grams
+        self.grams: list[NDArray[np.float64] | None] = [None] * plan.n_grams
         self._unfinished = set(range(plan.n_grams))
-
-    def take_over(self, places: Sequence[int], grams: Sequence[NDArray[np.float64]]) -> None:
-        """Start with these matrices, which have no other owner and valid upper triangles."""
-        for place, gram in zip(places, grams, strict=True):
-            gram.flags.writeable = True
-            self._grams[place] = gram
 
     def add(self, index: int, first: int, numbers: NDArray[np.float64], *, last: bool) -> None:
         """Add to the sums and peaks, or to the triangle of a matrix, which is filled after its last numbers."""
@@ -201,14 +212,14 @@ class PartialResultTotal(Total[PartialResult]):
             self._first[first : first + len(numbers)] += numbers
             return
         place, width = index - 1, self._plan.width
-        gram = self._grams[place]
+        gram = self.grams[place]
         if gram is None and len(numbers) == triangle_size(width):
             gram = np.empty((width, width))
             unpack_triangle(numbers, gram)
         else:
             gram = np.zeros((width, width)) if gram is None else gram
             add_to_triangle(numbers, first, gram)
-        self._grams[place] = gram
+        self.grams[place] = gram
         if last:
             fill_lower(gram)
             self._unfinished.remove(place)
@@ -227,10 +238,10 @@ class PartialResultTotal(Total[PartialResult]):
             counts[at] += piece.counts
         sums, peaks = sums_and_peaks(plan, self._first)
         for place in self._unfinished:
-            gram = self._grams[place]
-            self._grams[place] = np.zeros((plan.width, plan.width)) if gram is None else fill_lower(gram)
-        grams = tuple(gram for gram in self._grams if gram is not None)
-        precision = "float32" if any(piece.precision == "float32" for piece in found) else "float64"
+            gram = self.grams[place]
+            self.grams[place] = np.zeros((plan.width, plan.width)) if gram is None else fill_lower(gram)
+        grams = tuple(gram for gram in self.grams if gram is not None)
+        precision = lowest_precision(found)
         knowledge = Knowledge(signature, plan.anchor, plan.labels, rows, counts, sums, grams, peaks, precision)
         return PartialResult(recentred(knowledge), plan.counts, plan.dropped)
 

@@ -5,18 +5,18 @@ import pytest
 
 from maps import COLOURED, X
 from mergesvm.features import Fourier, HiddenLayer
-from mergesvm.features.ops.fields import (
-    MAX_COLUMN_FRACTION,
-    MIN_COLUMN_FRACTION,
-    MIN_SIDE_FRACTION,
-    draw_fields,
-    mean_squared_distance_within,
-)
+from mergesvm.features.ops.projection import mean_squared_distance
+from mergesvm.features.pilot import Pilot
+from mergesvm.features.random_layer import MAX_COLUMN_FRACTION, MIN_COLUMN_FRACTION, MIN_SIDE_FRACTION
+
+
+def draw_fields(fields, image, inputs, count):
+    return Fourier(count, fields=fields, image=image).draw_mask(Pilot.of(np.zeros((1, inputs))))
 
 
 @pytest.mark.parametrize(("image", "height", "width", "channels"), [(None, 6, 6, 1), (COLOURED, 4, 3, 3)])
 def test_rectangles_have_every_size_and_position(image, height, width, channels):
-    masks = draw_fields("rectangles", image, 36, 9000, np.random.default_rng(0))
+    masks = draw_fields("rectangles", image, 36, 9000)
     assert masks.shape == (36, 9000)
     seen = set()
     for mask in masks.T.reshape(-1, height, width, channels):
@@ -38,24 +38,24 @@ def test_rectangles_have_every_size_and_position(image, height, width, channels)
 
 
 def test_column_fields_have_every_allowed_size_and_cover_columns_evenly():
-    masks = draw_fields("columns", None, 20, 4000, np.random.default_rng(0))
+    masks = draw_fields("columns", None, 20, 4000)
     sizes = masks.sum(axis=0)
     assert set(sizes) == set(range(round(MIN_COLUMN_FRACTION * 20), round(MAX_COLUMN_FRACTION * 20) + 1))
     fraction = masks.mean(axis=1)
     expected = sizes.mean() / 20
     assert (np.abs(fraction - expected) < 5 * np.sqrt(expected * (1 - expected) / 4000)).all()
-    assert draw_fields("columns", None, 1, 5, np.random.default_rng(0)).all()
+    assert draw_fields("columns", None, 1, 5).all()
 
 
 def test_without_fields_a_unit_uses_all_columns():
-    assert draw_fields(None, None, 36, 5, np.random.default_rng(0)) is None
+    assert draw_fields(None, None, 36, 5) is None
 
 
 def test_distances_within_a_field_match_the_mean_over_pairs():
-    masks = draw_fields("columns", None, 36, 30, np.random.default_rng(0))
+    masks = draw_fields("columns", None, 36, 30)
     pairs = (X[:, None] - X[None]) ** 2
-    np.testing.assert_allclose(mean_squared_distance_within(X, None), pairs.sum(axis=2).mean())
-    np.testing.assert_allclose(mean_squared_distance_within(X, masks), (pairs.mean(axis=(0, 1)) @ masks))
+    np.testing.assert_allclose(mean_squared_distance(X), pairs.sum(axis=2).mean())
+    np.testing.assert_allclose(mean_squared_distance(X, masks), (pairs.mean(axis=(0, 1)) @ masks))
 
 
 @pytest.mark.parametrize("fields", ["rectangles", "columns"])
