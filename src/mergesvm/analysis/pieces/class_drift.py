@@ -9,12 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from mergesvm.analysis.pieces.pieces import Pieces, chunks
-from mergesvm.analysis.pieces.two_samples import (
-    NEGLIGIBLE_FRACTION,
-    Directions,
-    compare_covariances,
-    compare_means,
-)
+from mergesvm.analysis.pieces.two_samples import NEGLIGIBLE_FRACTION, Directions, compare_covariances, compare_means
 
 Numbers = NDArray[np.float64]
 
@@ -25,11 +20,11 @@ CHUNK_BYTES = 2**25
 """Limit of the memory for scatter matrices that are compared together."""
 
 
-class ClassComparison(NamedTuple):
-    """One class of several pieces compared.
+NUMBERS = ("distances", "mean_p_values", "covariance_distances", "statistics", "covariance_p_values")
 
-    ``numbers`` (5, pieces): distance and p-value of the means; distance, Box's M and p-value of the covariances.
-    """
+
+class ClassComparison(NamedTuple):
+    """One class of several pieces compared; ``numbers`` are (NUMBERS, pieces)."""
 
     numbers: Numbers
     shifts: Numbers
@@ -38,15 +33,15 @@ class ClassComparison(NamedTuple):
     reasons: list[str]
 
 
-def compare_class(pieces: Pieces, at: range, index: int) -> ClassComparison:
-    """Compare one class of each of the first ``len(at)`` pieces with all other pieces together."""
-    total, counts = pieces.total, pieces.counts[: len(at), index]
+def compare_class(pieces: Pieces, count: int, index: int) -> ClassComparison:
+    """Compare one class of each of the first ``count`` pieces with all other pieces together."""
+    total, counts = pieces.total, pieces.counts[:count, index]
     weight, n_rows = float(total.counts[index]), int(total.rows[index])
     directions = Directions.of(total, index)
     rank = directions.whitening.shape[1]
-    numbers, shifts = np.full((5, len(at)), np.nan), np.full((len(at), total.width), np.nan)
-    covariance_ranks, reasons = np.zeros(len(at), dtype=np.int64), [""] * len(at)
-    here, elsewhere = pieces.rows[: len(at), index], n_rows - pieces.rows[: len(at), index]
+    numbers, shifts = np.full((len(NUMBERS), count), np.nan), np.full((count, total.width), np.nan)
+    covariance_ranks, reasons = np.zeros(count, dtype=np.int64), [""] * count
+    here, elsewhere = pieces.rows[:count, index], n_rows - pieces.rows[:count, index]
     both = np.flatnonzero((here > 0) & (elsewhere > 0))
     for row in np.flatnonzero((here == 0) | (elsewhere == 0)).tolist():
         reasons[row] = "no rows of this class in the piece" if here[row] == 0 else "no rows of this class elsewhere"
@@ -70,9 +65,8 @@ def compare_class(pieces: Pieces, at: range, index: int) -> ClassComparison:
         scatters = np.empty((len(some), rank, rank))
         for row, chosen in enumerate(some):
             scatters[row] = _whitened_scatter(pieces, int(both[chosen]), index, directions.whitening)
-        tests = compare_covariances(scatters, whitened[some], first[some], second[some])
-        numbers[2:, both[some]] = tests[:3]
-        covariance_ranks[both[some]] = tests.ranks
+        *tests, ranks = compare_covariances(scatters, whitened[some], first[some], second[some])
+        numbers[2:, both[some]], covariance_ranks[both[some]] = tests, ranks
     return ClassComparison(numbers, shifts, rank, covariance_ranks, reasons)
 
 
@@ -106,14 +100,14 @@ def _reason(rank: int, n_rows: int, smaller: float, separate: bool) -> str:
     return f"covariances in {rank} directions need more than {needed} rows on each side, not {smaller:.0f}"
 
 
-def compare_proportions(pieces: Pieces, at: list[int]) -> tuple[Numbers, Numbers]:
-    """Total variation distance of the class proportions of pieces from the others, and p-values of the chi^2 test."""
+def compare_proportions(pieces: Pieces, count: int) -> tuple[Numbers, Numbers]:
+    """Total variation distance of the class proportions of the first pieces from the others, and p-values of chi^2."""
     weights = dict(pieces.total.signature.class_weights)
     fixed = np.array([weights.get(label, 1.0) for label in pieces.total.labels])
     counts = pieces.counts / fixed
     every = counts.sum(axis=0)
     unit = pieces.total.rows.sum() / every.sum()
-    own, rest = counts[at] * unit, (every - counts[at]) * unit
+    own, rest = counts[:count] * unit, (every - counts[:count]) * unit
     with np.errstate(divide="ignore", invalid="ignore"):
         of_own, of_rest = own / own.sum(axis=1, keepdims=True), rest / rest.sum(axis=1, keepdims=True)
         distances = np.abs(of_own - of_rest).sum(axis=1) / 2
@@ -121,5 +115,5 @@ def compare_proportions(pieces: Pieces, at: list[int]) -> tuple[Numbers, Numbers
         scale = own.sum(axis=1) * rest.sum(axis=1) / (every.sum() * unit)
         statistics = scale * ((of_own - of_rest) ** 2 / (every / every.sum())).sum(axis=1)
     # chdtrc is the survival function of chi^2: scipy.stats takes long to import.
-    p_values = chdtrc(len(every) - 1, statistics) if len(every) > 1 else np.full(len(at), np.nan)
+    p_values = chdtrc(len(every) - 1, statistics) if len(every) > 1 else np.full(count, np.nan)
     return distances, p_values

@@ -137,14 +137,14 @@ def _pooled_grams(each: tuple[Knowledge, ...], engine: Threads) -> tuple[Grams, 
     """The Gram matrix of all classes of each piece."""
 
     def pool(at: Sequence[int]) -> list[Grams]:
-        return [(_pooled(each[index].grams),) if len(each[index].grams) > 1 else each[index].grams for index in at]
+        return [(_summed(each[index].grams),) if len(each[index].grams) > 1 else each[index].grams for index in at]
 
     parts = chunks(range(len(each)), -(-len(each) // engine.workers))
     return tuple(grams for part in engine.map(pool, parts) for grams in part)
 
 
-def _pooled(grams: Grams) -> Numbers:
-    total = grams[0] + grams[1]
+def _summed(grams: Sequence[Numbers]) -> Numbers:
+    total = grams[0] + grams[1] if len(grams) > 1 else grams[0].copy()
     for gram in grams[2:]:
         total += gram
     return total
@@ -192,9 +192,7 @@ def _grams_of_class(
 
 def _moved_sum(grams: list[Numbers], halves: Numbers, shifts: Numbers) -> tuple[Numbers, Numbers]:
     """The sum of Gram matrices moved by M + h d' + d h', and where moving cancelled digits the diagonal before."""
-    total = grams[0].copy()
-    for gram in grams[1:]:
-        total += gram
+    total = _summed(grams)
     before = total.diagonal().copy()
     cross = halves.T @ shifts  # all moves together
     total += cross + cross.T

@@ -21,14 +21,10 @@ NEGLIGIBLE_FRACTION = 1e-9
 
 
 class Directions(NamedTuple):
-    """The directions in which the rows of a class vary.
+    """The directions in which the rows of a class vary, from the scatter matrix S of all rows about their mean.
 
-    Attributes
-    ----------
-    whitening : array of shape (width, rank)
-        T such that T'ST is the identity, S being the scatter matrix of all rows about their mean.
-    squares : array of shape (width,)
-        Diagonal of S; 0 where it is rounding error.
+    ``whitening`` (width, rank) is T such that T'ST is the identity; ``squares`` the diagonal of S, 0 where it is
+    rounding error.
     """
 
     whitening: Numbers
@@ -51,14 +47,7 @@ class Directions(NamedTuple):
         return cls(whitening, squares)
 
 
-class MeanTests(NamedTuple):
-    """Comparisons of means, one per pair."""
-
-    distances: Numbers
-    p_values: Numbers
-
-
-def compare_means(differences: Numbers, first: Numbers, second: Numbers) -> MeanTests:
+def compare_means(differences: Numbers, first: Numbers, second: Numbers) -> tuple[Numbers, Numbers]:
     """Mahalanobis distance of two means, and the p-value of Hotelling's T^2.
 
     ``differences`` (pairs, rank) of the means are in directions in which the scatter of all n = n1 + n2 rows is the
@@ -74,20 +63,13 @@ def compare_means(differences: Numbers, first: Numbers, second: Numbers) -> Mean
         distances = np.sqrt((total - 2) * odds / scale)
         p_values = np.where(np.isinf(odds), 0.0, _f_survival(odds * free / max(rank, 1), max(rank, 1), free))
     enough = (free > 0) & (rank > 0)
-    return MeanTests(np.where(enough, distances, np.nan), np.where(enough, p_values, np.nan))
+    return np.where(enough, distances, np.nan), np.where(enough, p_values, np.nan)
 
 
-class CovarianceTests(NamedTuple):
-    """Comparisons of covariances, one per pair."""
-
-    distances: Numbers
-    statistics: Numbers
-    p_values: Numbers
-    ranks: NDArray[np.int64]
-
-
-def compare_covariances(scatters: Numbers, differences: Numbers, first: Numbers, second: Numbers) -> CovarianceTests:
-    """Root of the symmetrised Kullback-Leibler divergence of two covariances, Box's M, and its p-value.
+def compare_covariances(
+    scatters: Numbers, differences: Numbers, first: Numbers, second: Numbers
+) -> tuple[Numbers, Numbers, Numbers, NDArray[np.int64]]:
+    """Root of the symmetrised Kullback-Leibler divergence of two covariances, Box's M, its p-value and its rank.
 
     ``scatters`` (pairs, rank, rank) of the first sample, and ``differences`` of the means, are in the directions of
     :func:`compare_means`. The scatter within both samples is I - n1 n2 / n difference difference'. In coordinates where
@@ -110,7 +92,7 @@ def compare_covariances(scatters: Numbers, differences: Numbers, first: Numbers,
     divergences = np.where(kept, (of_first / of_second + of_second / of_first) / 2 - 1, 0.0).sum(axis=1)
     ranks = kept.sum(axis=1)
     p_values = np.where(ranks > 0, box_p_values(statistics, ranks, first - 1, second - 1), np.nan)
-    return CovarianceTests(np.sqrt(np.maximum(divergences, 0.0)), statistics, p_values, ranks)
+    return np.sqrt(np.maximum(divergences, 0.0)), statistics, p_values, ranks
 
 
 def box_p_values(statistics: Numbers, ranks: NDArray[np.int64], first: Numbers, second: Numbers) -> Numbers:
