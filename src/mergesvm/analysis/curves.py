@@ -25,12 +25,8 @@ GRID = np.linspace(0, 1, 501)
 class RankingHistograms:
     """Histograms of the probability of each class, for its own rows and for all rows, from which ROC curves follow.
 
-    Bins are of equal width in arcsinh(log-odds). Equal probabilities fall into the same bin, so ties are exact.
-
-    Attributes
-    ----------
-    bins : int
-        Number of bins per class.
+    There are ``bins`` of equal width in arcsinh(log-odds) per class. Equal probabilities fall into the same bin, so
+    ties are exact.
     """
 
     def __init__(self, n_classes: int) -> None:
@@ -107,13 +103,7 @@ class RankingHistograms:
 
 
 class CalibrationHistogram:
-    """Predicted probability against observed frequency, in equal intervals of the probability.
-
-    >>> histogram = CalibrationHistogram()
-    >>> histogram.add(np.array([0.61, 0.63, 0.99]), np.array([True, False, True]), np.ones(3))
-    >>> round(histogram.error(), 4)
-    0.0833
-    """
+    """Predicted probability against observed frequency, in equal intervals of the probability."""
 
     def __init__(self) -> None:
         # Rows: weight, weight of the positives, and weighted sum of the probabilities.
@@ -146,21 +136,13 @@ def weighted_count(bins: NDArray[np.intp], weights: Numbers, size: int) -> Numbe
 
 
 def ratio(numerator: Any, denominator: Any) -> Numbers:
-    """Elementwise quotient, NaN where the denominator is zero.
-
-    >>> ratio([1.0, 2.0], [2.0, 0.0])
-    array([0.5, nan])
-    """
+    """Elementwise quotient, NaN where the denominator is zero."""
     out = np.full(np.shape(numerator), np.nan)
     np.divide(numerator, denominator, out=out, where=np.asarray(denominator) != 0)
     return out
 
 
 def mean_of_known(values: Any) -> float:
-    """Mean of the values that are not NaN; NaN if there are none.
-
-    >>> mean_of_known([1.0, float("nan"), 3.0])
-    2.0
-    """
+    """Mean of the values that are not NaN; NaN if there are none."""
     known = np.asarray(values)[~np.isnan(values)]
     return float(known.mean()) if known.size else float("nan")

@@ -22,15 +22,10 @@ from mergesvm.multiclass.decomposition import Problems
 Numbers = NDArray[np.float64]
 
 N_INVERSES, MIN_STEPS_PER_INVERSE = 16, 8
-"""Number of times that the inverse is recomputed, evenly over the features, and minimum number of steps between.
-
-All steps then cost about as much as 16 solutions. With 784 correlated or duplicate features the relative error of the
-predicted rise of the objective is 1e-13; with a single inverse it is 1e-12 to 1e-7, growing with C.
-"""
+"""Number of times that the inverse is recomputed, evenly over the features, and minimum number of steps between."""
 
 MAX_SHRINKAGE, MAX_SHRINKAGE_AT_ONCE = 1e6, 1e10
-"""An entry of the inverse that has shrunk by this factor has lost as many digits: the inverse is recomputed, after
-:data:`MIN_STEPS_PER_INVERSE` steps or at once."""
+"""The inverse is recomputed if an entry has shrunk (and lost digits) by this factor, after the minimum or at once."""
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
@@ -56,14 +51,6 @@ def run_elimination(
     """Remove features that raise the objective least, or in a given order.
 
     Losses are computed on the rows of ``test``, whose classes have the ``signs`` (problems, classes).
-
-    >>> import mergesvm as ms
-    >>> from mergesvm.multiclass.decomposition import one_vs_rest
-    >>> k = ms.learn([[0.0, 5.0], [1.0, 4.0], [2.0, 5.0], [3.0, 4.0]], ["low", "low", "high", "high"])
-    >>> problems = one_vs_rest(k)
-    >>> found = run_elimination(BackwardElimination(k, problems, SolveOptions(C=1.0)), k, problems.signs, steps=1)
-    >>> found.order, found.objectives.round(2), found.losses.round(2).tolist()
-    (array([1]), array([0.81, 0.97]), [[1.21], [1.31]])
     """
     removed, objectives = np.empty(steps, dtype=np.intp), np.empty(steps + 1)
     losses: list[Numbers] = []

@@ -94,11 +94,6 @@ class Evaluation(ConfusionMatrix, RankingHistograms):
         """Add a batch: true labels, predicted labels, probabilities (rows, classes). Rows of weight 0 are ignored.
 
         ``source`` is what error messages call the origin of the labels.
-
-        >>> evaluation = Evaluation((0, 1))
-        >>> evaluation.add([0, 1], [0, 0], [[0.8, 0.2], [0.6, 0.4]], weights=[1.0, 3.0])
-        >>> evaluation.accuracy, evaluation.weight
-        (0.25, 4.0)
         """
         truth = truth if isinstance(truth, EncodedLabels) else as_labels(truth)
         length = len(truth.codes) if isinstance(truth, EncodedLabels) else len(truth)
@@ -176,11 +171,7 @@ class Evaluation(ConfusionMatrix, RankingHistograms):
         return (self._confidence if index is None else self._calibration[index]).error()
 
     def summary(self) -> dict[str, Any]:
-        """All numbers as plain values, ready for JSON; None for NaN.
-
-        >>> Evaluation(("cat", "dog")).summary()["accuracy"] is None
-        True
-        """
+        """All numbers as plain values, ready for JSON; None for NaN."""
         columns = {"precision": self.precision, "recall": self.recall, "f1": self.f1, "support": self.support}
         columns |= {"predicted": self.predicted}
         for name, function in (("auc", self.auc), ("average_precision", self.average_precision)):

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from mergesvm.analysis.pieces.class_drift import NUMBERS, compare_class, compare_proportions
 from mergesvm.analysis.pieces.pieces import Pieces, named_pieces
-from mergesvm.analysis.pieces.two_samples import holm
 from mergesvm.data.labels import Label
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import FormError, ParameterError
@@ -37,10 +36,8 @@ class Drift:
 
     Attributes
     ----------
-    names : tuple of str
-        The pieces.
-    labels : tuple
-        The classes.
+    names, labels : tuples
+        The pieces and the classes.
     rows : array of int, shape (pieces, classes)
     distances : array of shape (pieces, classes)
         Mahalanobis distance of the class means, in the covariance within both sides.
@@ -201,10 +198,7 @@ def drift(
 
 
 def _compare_groups(names: tuple[str, ...], groups: list[Pieces], count: int, level: float, engine: Threads) -> Drift:
-    """Compare the first ``count`` pieces of each group with the others of the group, in all classes.
-
-    There is one group of all pieces, or one for each piece and the reference.
-    """
+    """Compare the first ``count`` pieces of each group (all, or one and the reference) with the others of the group."""
     labels = tuple(sorted({label for pieces in groups for label in pieces.total.labels}))
     shape, signature = (len(names), len(labels)), groups[0].total.signature
     numbers = np.full((len(NUMBERS), *shape), np.nan)
@@ -238,3 +232,13 @@ def _compare_groups(names: tuple[str, ...], groups: list[Pieces], count: int, le
         feature_names=None if signature.mapped else signature.names,
         **dict(zip(NUMBERS, numbers, strict=True)),
     )
+
+
+def holm(p_values: Numbers) -> Numbers:
+    """P-values adjusted for multiple testing by Holm's method; NaN stay NaN and do not count as tests."""
+    adjusted = np.full(p_values.shape, np.nan)
+    known = np.flatnonzero(~np.isnan(p_values))
+    order = known[np.argsort(p_values[known], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(factors * p_values[order]), 1.0)
+    return adjusted

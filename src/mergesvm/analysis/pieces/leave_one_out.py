@@ -26,10 +26,7 @@ NUMBERS = ("change", "offset_change", *(name + model for name in SCORES for mode
 
 
 class LeaveOneOut:
-    """Compares the model of all pieces with the models without each of them; :func:`~mergesvm.influence` has options.
-
-    Held-out knowledge must be about the anchor of the total.
-    """
+    """Compares the model of all pieces with those without each; held-out rows are about the anchor of the total."""
 
     def __init__(
         self, pieces: Pieces, options: SolveOptions, held_out: Knowledge | None, by_class: bool, keep_coefs: bool
@@ -57,19 +54,18 @@ class LeaveOneOut:
         solvable, unsolvable = (np.flatnonzero(mask).tolist() for mask in (~emptied.any(axis=1), emptied.any(axis=1)))
         parts = chunks(solvable, min(self.solver.chunk, -(-len(solvable) // engine.workers)))
         numbers = np.full((len(NUMBERS), len(pieces)), np.nan)
-        coefs = np.full((len(pieces), *self.coefs.shape), np.nan) if self.keep_coefs else None
-        offsets = np.full((len(pieces), len(self.problems)), np.nan) if self.keep_coefs else None
-        for at, (some, some_coefs, some_offsets) in zip(parts, engine.map(self._compare, parts), strict=True):
+        sizes = {"coefs_without": self.coefs.shape, "offsets_without": self.offsets.shape} if self.keep_coefs else {}
+        kept = {name: np.full((len(pieces), *size), np.nan) for name, size in sizes.items()}
+        for at, (some, hyperplanes) in zip(parts, engine.map(self._compare, parts), strict=True):
             numbers[:, at] = some
-            if coefs is not None and offsets is not None:
-                coefs[at], offsets[at] = some_coefs, some_offsets
+            for name in kept:
+                kept[name][at] = hyperplanes[name]
         if unsolvable:
             self._score_whole_model(unsolvable, numbers)
         notes = self._notes(emptied, pieces.rows.sum(axis=1))
-        kept = {"coefs_without": coefs, "offsets_without": offsets}
         return {**dict(zip(NUMBERS, numbers, strict=True)), "notes": notes, **kept}
 
-    def _compare(self, at: Sequence[int]) -> tuple[Numbers, Numbers | None, Numbers | None]:
+    def _compare(self, at: Sequence[int]) -> tuple[Numbers, dict[str, Numbers]]:
         """All numbers of some pieces, (NUMBERS, pieces), and the hyperplanes without them if they are kept."""
         coefs, offsets = self.solver.solve(at)
         change = np.sqrt((((self.coefs - coefs) * self.scale) ** 2).sum(axis=(1, 2)))
@@ -84,7 +80,7 @@ class LeaveOneOut:
         others = ScoreMoments(*(np.stack(pair, axis=1) for pair in zip(whole, without, strict=True)))
         scores = self._scores(at, both, both_offsets, others)
         numbers = np.array([change, offset_change, *(column for each in scores for column in each.T)])
-        return numbers, *((coefs, offsets) if self.keep_coefs else (None, None))
+        return numbers, {"coefs_without": coefs, "offsets_without": offsets} if self.keep_coefs else {}
 
     def _on_others(self, coefs: Numbers, offsets: Numbers) -> ScoreMoments:
         scores = moments_on_knowledge(self.scored_on, self.places, len(self.pieces.total.labels), coefs, self.full)

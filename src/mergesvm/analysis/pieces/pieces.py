@@ -28,11 +28,6 @@ class Pieces:
     Rows and counts are (pieces, classes). Sums (pieces, classes, width) are about the anchor of the total, the mean of
     all rows. Gram matrices are large and stay about the anchor of their piece; there is one per class, or a single one
     in the pooled form. Shifts (pieces, width) are the anchor of each piece minus that of the total.
-
-    >>> import mergesvm as ms
-    >>> pieces = Pieces.of([ms.learn([[0.0], [1.0]], ["a", "b"]), ms.learn([[5.0]], ["b"])])
-    >>> pieces.total.anchor, pieces.rows.tolist()
-    (array([2.]), [[1, 1], [0, 1]])
     """
 
     each: tuple[Knowledge, ...]
@@ -65,8 +60,11 @@ class Pieces:
             halves = halves.sum(axis=1, keepdims=True)
 
         def add_grams(place: int) -> tuple[Numbers, Numbers]:
-            own = _grams_of_class(each, grams, labels, place, signature.per_class)
-            return _moved_sum(own, halves[:, place], shifts)
+            if not signature.per_class:
+                return _moved_sum([own[0] for own in grams if own], halves[:, 0], shifts)
+            label, pairs = labels[place], zip(each, grams, strict=True)
+            of_class = [own[piece.labels.index(label)] for piece, own in pairs if label in piece.labels]
+            return _moved_sum(of_class, halves[:, place], shifts)
 
         found = engine.map(add_grams, range(halves.shape[1]))
         total = Knowledge(
@@ -173,21 +171,6 @@ def _mean(weights: Numbers, sums: Numbers, anchors: Numbers) -> Numbers:
     near = anchors[int(weights.argmax())]
     mean: Numbers = near + (sums.sum(axis=(0, 1)) + weights @ (anchors - near)) / weights.sum()
     return mean
-
-
-def _grams_of_class(
-    each: tuple[Knowledge, ...], grams: tuple[Grams, ...], labels: tuple[Label, ...], place: int, per_class: bool
-) -> list[Numbers]:
-    """Gram matrices of one class, or the pooled ones, in the pieces that have them."""
-    if not per_class:
-        return [own[0] for own in grams if own]
-    label, found = labels[place], []
-    for piece, own in zip(each, grams, strict=True):
-        if piece.labels == labels:
-            found.append(own[place])
-        elif label in piece.labels:
-            found.append(own[piece.labels.index(label)])
-    return found
 
 
 def _moved_sum(grams: list[Numbers], halves: Numbers, shifts: Numbers) -> tuple[Numbers, Numbers]:
