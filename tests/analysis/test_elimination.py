@@ -11,6 +11,7 @@ import mergesvm as ms
 from mergesvm.analysis import elimination as elimination_module
 from mergesvm.analysis.elimination import BackwardElimination, run_elimination
 from mergesvm.methods.proximal.factor import small_blas
+from mergesvm.methods.proximal.options import SolveOptions
 from mergesvm.multiclass.decomposition import one_vs_one, one_vs_rest
 from reference import blobs, hyperplane_by_qr
 
@@ -70,9 +71,9 @@ def test_every_step_equals_refitting_on_the_rows(multiclass, class_weight, penal
         X = (X - mean) / np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
     problems = (one_vs_rest if multiclass == "ovr" else one_vs_one)(knowledge, class_weight)
     options = {"standardize": standardize, "penalize_intercept": penalize_intercept}
-    elimination = BackwardElimination(knowledge, problems, 0.3, **options)
+    elimination = BackwardElimination(knowledge, problems, SolveOptions(0.3, **options))
     found = run_elimination(
-        BackwardElimination(knowledge, problems, 0.3, **options), knowledge, problems.signs, steps=11
+        BackwardElimination(knowledge, problems, SolveOptions(0.3, **options)), knowledge, problems.signs, steps=11
     )
     by_hand = 0.3, multiclass, class_weight, penalize_intercept
     for step in range(12):
@@ -108,7 +109,7 @@ def test_a_given_order_is_followed():
     knowledge = ms.learn(X, y)
     problems = one_vs_rest(knowledge)
     found = run_elimination(
-        BackwardElimination(knowledge, problems, 1.0), knowledge, problems.signs, 3, order=[7, 0, 4]
+        BackwardElimination(knowledge, problems, SolveOptions(1.0)), knowledge, problems.signs, 3, order=[7, 0, 4]
     )
     assert found.order.tolist() == [7, 0, 4]
     expected = refitted(np.delete(X, [0, 4, 7], axis=1), y, np.ones(len(y)), 1.0, "ovr", None, True)
@@ -130,7 +131,7 @@ def test_precision_is_kept_over_hundreds_of_steps(kind):
         X = generator.normal(size=(600, 200)) + 1e5
     X[:, :20] += 0.5 * y[:, None]
     knowledge = ms.learn(X, y)
-    elimination = BackwardElimination(knowledge, one_vs_rest(knowledge), 10.0)
+    elimination = BackwardElimination(knowledge, one_vs_rest(knowledge), SolveOptions(10.0))
     for step in range(199):
         rises, before = elimination.rises(), elimination.objectives().sum()
         feature = int(np.argmin(rises))
@@ -146,9 +147,11 @@ def test_losses_do_not_depend_on_the_block_size(monkeypatch):
     X, y, _ = correlated()
     knowledge = ms.learn(X, y)
     problems = one_vs_rest(knowledge)
-    at_once = run_elimination(BackwardElimination(knowledge, problems, 1.0), knowledge, problems.signs, 9)
+    at_once = run_elimination(BackwardElimination(knowledge, problems, SolveOptions(1.0)), knowledge, problems.signs, 9)
     monkeypatch.setattr(elimination_module, "BLOCK_BYTES", 0)
-    one_by_one = run_elimination(BackwardElimination(knowledge, problems, 1.0), knowledge, problems.signs, 9)
+    one_by_one = run_elimination(
+        BackwardElimination(knowledge, problems, SolveOptions(1.0)), knowledge, problems.signs, 9
+    )
     np.testing.assert_allclose(one_by_one.losses, at_once.losses, rtol=1e-13)
 
 
@@ -156,7 +159,7 @@ def test_constant_features_are_free_to_remove_without_penalty_on_the_intercept()
     X, y, _ = correlated()
     X = np.insert(X, 5, 4.0, axis=1)
     knowledge = ms.learn(X, y)
-    elimination = BackwardElimination(knowledge, one_vs_rest(knowledge), 1.0, penalize_intercept=False)
+    elimination = BackwardElimination(knowledge, one_vs_rest(knowledge), SolveOptions(penalize_intercept=False))
     rises = elimination.rises()
     assert rises[5] == 0
     assert np.argmin(rises) == 5
@@ -166,7 +169,7 @@ def test_duplicate_features_at_a_huge_c_get_a_ridge_and_a_warning():
     X, y, _ = correlated(classes=2)
     knowledge = ms.learn(np.hstack([X, X[:, :4]]), y)
     with pytest.warns(ms.errors.SolverWarning, match="singular to rounding"):
-        elimination = BackwardElimination(knowledge, one_vs_rest(knowledge), 1e14)
+        elimination = BackwardElimination(knowledge, one_vs_rest(knowledge), SolveOptions(1e14))
     assert elimination.solution().solvers == ("ridge",)
     gone = []
     for _ in range(4):

@@ -19,13 +19,7 @@ MAX_UNKNOWN_LABELS = 10_000
 
 
 class ConfusionMatrix:
-    """Weighted counts of true labels by predicted class; labels that the model does not know have rows of their own.
-
-    Parameters
-    ----------
-    classes : tuple of labels
-        The classes of the model.
-    """
+    """Weighted counts of true labels by predicted class; labels that the model does not know have rows of their own."""
 
     def __init__(self, classes: tuple[Label, ...]) -> None:
         self.classes = tuple(classes)

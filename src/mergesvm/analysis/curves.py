@@ -25,22 +25,17 @@ GRID = np.linspace(0, 1, 501)
 class RankingHistograms:
     """Histograms of the probability of each class, for its own rows and for all rows, from which ROC curves follow.
 
-    Bins are of equal width in arcsinh(log-odds). Equal probabilities fall into the same bin, so ties are exact.
-
-    >>> histograms = RankingHistograms(2)
-    >>> histograms.add(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([0, 1]), np.ones(2))
-    >>> histograms.auc(1)
-    1.0
+    There are ``bins`` of equal width in arcsinh(log-odds) per class. Equal probabilities fall into the same bin, so
+    ties are exact.
     """
 
     def __init__(self, n_classes: int) -> None:
-        self.n_classes = n_classes
         self.bins = min(max(MAX_BINS_OF_ALL_CLASSES // max(n_classes, 1), MIN_BINS), MAX_BINS)
         self._positives, self._all = np.zeros((n_classes, self.bins)), np.zeros((n_classes, self.bins))
 
-    def add(self, probabilities: Numbers, codes: NDArray[np.intp], weights: Numbers) -> None:
+    def _count_probabilities(self, probabilities: Numbers, codes: NDArray[np.intp], weights: Numbers) -> None:
         """Count rows: probabilities (rows, classes), the column of the true class, and weights."""
-        for column in range(self.n_classes):
+        for column in range(len(self._all)):
             of_class, bins = codes == column, self._bins_of(probabilities[:, column])
             self._all[column] += weighted_count(bins, weights, self.bins)
             self._positives[column] += weighted_count(bins[of_class], weights[of_class], self.bins)
@@ -51,39 +46,38 @@ class RankingHistograms:
         scaled: Numbers = (positions - LOWEST) * (self.bins / (HIGHEST - LOWEST))
         return np.clip(scaled, 0, self.bins - 1).astype(np.intp)
 
-    def __iadd__(self, other: RankingHistograms) -> RankingHistograms:
+    def _add_histograms(self, other: RankingHistograms) -> None:
         self._positives += other._positives
         self._all += other._all
-        return self
 
-    def roc(self, index: int | None) -> tuple[Numbers, Numbers]:
-        """False and true positive rates of a class; with None the mean over the classes."""
+    def roc(self, index: int | None = None) -> tuple[Numbers, Numbers]:
+        """False and true positive rate of a class, from (0, 0) to (1, 1); by default the mean over the classes."""
         if index is None:
-            curves = [self.roc(at) for at in range(self.n_classes) if not np.isnan(self.auc(at))]
+            curves = [self.roc(at) for at in range(len(self._all)) if not np.isnan(self.auc(at))]
             mean = np.mean([np.interp(GRID, *curve) for curve in curves], axis=0) if curves else GRID * np.nan
             return np.append(0.0, GRID), np.append(0.0, mean)
         positives, negatives = self._at_or_above(index)
         return ratio(negatives, negatives[-1]), ratio(positives, positives[-1])
 
-    def auc(self, index: int | None) -> float:
-        """Area under the ROC curve of a class; with None the mean over the classes."""
+    def auc(self, index: int | None = None) -> float:
+        """Area under the ROC curve of a class, by default the mean over the classes; NaN without a curve."""
         if index is None:
-            return mean_of_known([self.auc(at) for at in range(self.n_classes)])
+            return mean_of_known([self.auc(at) for at in range(len(self._all))])
         false_rate, true_rate = self.roc(index)
         return float(np.trapezoid(true_rate, false_rate))
 
     def auc_error(self, index: int) -> float:
-        """Bound on the error of the AUC due to binning: (1/2) sum over bins of dTPR dFPR."""
+        """Bound on the error of the AUC of a class due to binning: (1/2) sum over bins of dTPR dFPR."""
         positives, negatives = self._at_or_above(index)
         # The outermost bins hold probabilities of exactly 0 and 1 only, which really are tied.
         inner = self._positives[index, 1:-1]
         pairs = inner @ np.maximum(self._all[index, 1:-1] - inner, 0.0)
         return float(ratio(pairs, 2 * positives[-1] * negatives[-1]))
 
-    def precision_recall(self, index: int | None) -> tuple[Numbers, Numbers]:
-        """Recall, rising from 0 to 1, and precision of a class; with None the mean over the classes."""
+    def precision_recall(self, index: int | None = None) -> tuple[Numbers, Numbers]:
+        """Recall, rising from 0 to 1, and precision of a class; by default the mean precision over the classes."""
         if index is None:
-            curves = [self.precision_recall(at) for at in range(self.n_classes) if self._positives[at].any()]
+            curves = [self.precision_recall(at) for at in range(len(self._all)) if self._positives[at].any()]
             steps = [precision[np.searchsorted(recall, GRID)] for recall, precision in curves]
             return GRID, np.mean(steps, axis=0) if steps else GRID * np.nan
         positives, negatives = self._at_or_above(index)
@@ -91,10 +85,10 @@ class RankingHistograms:
         precision[0] = 1.0
         return ratio(positives, positives[-1]), precision
 
-    def average_precision(self, index: int | None) -> float:
-        """Sum of precision times the step in recall of a class; with None the mean over the classes."""
+    def average_precision(self, index: int | None = None) -> float:
+        """Sum of precision times the step in recall of a class, by default the mean over the classes."""
         if index is None:
-            return mean_of_known([self.average_precision(at) for at in range(self.n_classes)])
+            return mean_of_known([self.average_precision(at) for at in range(len(self._all))])
         recall, precision = self.precision_recall(index)
         return float(np.diff(recall) @ precision[1:])
 
@@ -109,13 +103,7 @@ class RankingHistograms:
 
 
 class CalibrationHistogram:
-    """Predicted probability against observed frequency, in equal intervals of the probability.
-
-    >>> histogram = CalibrationHistogram()
-    >>> histogram.add(np.array([0.61, 0.63, 0.99]), np.array([True, False, True]), np.ones(3))
-    >>> round(histogram.error(), 4)
-    0.0833
-    """
+    """Predicted probability against observed frequency, in equal intervals of the probability."""
 
     def __init__(self) -> None:
         # Rows: weight, weight of the positives, and weighted sum of the probabilities.
@@ -148,21 +136,13 @@ def weighted_count(bins: NDArray[np.intp], weights: Numbers, size: int) -> Numbe
 
 
 def ratio(numerator: Any, denominator: Any) -> Numbers:
-    """Elementwise quotient, NaN where the denominator is zero.
-
-    >>> ratio([1.0, 2.0], [2.0, 0.0])
-    array([0.5, nan])
-    """
+    """Elementwise quotient, NaN where the denominator is zero."""
     out = np.full(np.shape(numerator), np.nan)
     np.divide(numerator, denominator, out=out, where=np.asarray(denominator) != 0)
     return out
 
 
 def mean_of_known(values: Any) -> float:
-    """Mean of the values that are not NaN; NaN if there are none.
-
-    >>> mean_of_known([1.0, float("nan"), 3.0])
-    2.0
-    """
+    """Mean of the values that are not NaN; NaN if there are none."""
     known = np.asarray(values)[~np.isnan(values)]
     return float(known.mean()) if known.size else float("nan")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.equations import CoefficientScaling, Equations
 from mergesvm.methods.proximal.factor import by_triangles, cholesky_tolerance, trusted_cholesky
 from mergesvm.methods.proximal.losses import LinearScores, squared_losses
+from mergesvm.methods.proximal.options import SolveOptions
 from mergesvm.methods.proximal.rounding import CancellationGuard
 from mergesvm.models.solution import Solution
 from mergesvm.multiclass.decomposition import Problems
@@ -21,15 +22,10 @@ from mergesvm.multiclass.decomposition import Problems
 Numbers = NDArray[np.float64]
 
 N_INVERSES, MIN_STEPS_PER_INVERSE = 16, 8
-"""Number of times that the inverse is recomputed, evenly over the features, and minimum number of steps between.
-
-All steps then cost about as much as 16 solutions. With 784 correlated or duplicate features the relative error of the
-predicted rise of the objective is 1e-13; with a single inverse it is 1e-12 to 1e-7, growing with C.
-"""
+"""Number of times that the inverse is recomputed, evenly over the features, and minimum number of steps between."""
 
 MAX_SHRINKAGE, MAX_SHRINKAGE_AT_ONCE = 1e6, 1e10
-"""An entry of the inverse that has shrunk by this factor has lost as many digits: the inverse is recomputed, after
-:data:`MIN_STEPS_PER_INVERSE` steps or at once."""
+"""The inverse is recomputed if an entry has shrunk (and lost digits) by this factor, after the minimum or at once."""
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
@@ -37,19 +33,8 @@ BLOCK_BYTES = 2**25
 """Limit of the memory for coefficients whose losses are computed together."""
 
 
-@dataclass(frozen=True)
-class EliminationSteps:
-    """Objective and losses after each removal of a feature; step 0 has all features.
-
-    Attributes
-    ----------
-    order : array of int, shape (steps,)
-        The features in the order of their removal.
-    objectives : array of shape (steps + 1,)
-        The regularised objective, summed over the problems.
-    losses : array of shape (steps + 1, problems)
-        Summed squared loss of each problem on the test rows.
-    """
+class EliminationSteps(NamedTuple):
+    """Features in the order of their removal; objective (steps + 1,) and loss of each problem (steps + 1, problems)."""
 
     order: NDArray[np.intp]
     objectives: Numbers
@@ -66,14 +51,6 @@ def run_elimination(
     """Remove features that raise the objective least, or in a given order.
 
     Losses are computed on the rows of ``test``, whose classes have the ``signs`` (problems, classes).
-
-    >>> import mergesvm as ms
-    >>> from mergesvm.multiclass.decomposition import one_vs_rest
-    >>> k = ms.learn([[0.0, 5.0], [1.0, 4.0], [2.0, 5.0], [3.0, 4.0]], ["low", "low", "high", "high"])
-    >>> problems = one_vs_rest(k)
-    >>> found = run_elimination(BackwardElimination(k, problems, C=1.0), k, problems.signs, steps=1)
-    >>> found.order, found.objectives.round(2), found.losses.round(2).tolist()
-    (array([1]), array([0.81, 0.97]), [[1.21], [1.31]])
     """
     removed, objectives = np.empty(steps, dtype=np.intp), np.empty(steps + 1)
     losses: list[Numbers] = []
@@ -104,25 +81,10 @@ class BackwardElimination:
     where a is column j of the inverse. Problems with the same class weights use the same inverse: two matrices are
     kept for them. Standardised features stay standardised when others are removed.
 
-    Parameters
-    ----------
-    knowledge : Knowledge
-    problems : Problems
-    C : float
-    standardize, penalize_intercept : bool
-        As in :func:`~mergesvm.methods.proximal.closed_form.solve_problems`.
-
-    Attributes
-    ----------
-    left : array of bool, shape (features,)
-        Which features are left.
-
-    Examples
-    --------
     >>> import mergesvm as ms
     >>> from mergesvm.multiclass.decomposition import one_vs_rest
     >>> k = ms.learn([[0.0, 5.0], [1.0, 4.0], [2.0, 5.0], [3.0, 4.0]], ["low", "low", "high", "high"])
-    >>> elimination = BackwardElimination(k, one_vs_rest(k), C=1.0)
+    >>> elimination = BackwardElimination(k, one_vs_rest(k), SolveOptions(C=1.0))
     >>> elimination.rises().round(3)
     array([1.188, 0.162])
     >>> elimination.remove(1)
@@ -130,23 +92,15 @@ class BackwardElimination:
     (array([[-0.513,  0.   ]]), array([[-0.513]]))
     """
 
-    def __init__(
-        self,
-        knowledge: Knowledge,
-        problems: Problems,
-        C: float,
-        *,
-        standardize: bool = False,
-        penalize_intercept: bool = True,
-    ) -> None:
+    def __init__(self, knowledge: Knowledge, problems: Problems, options: SolveOptions) -> None:
         self.anchor, self.left = knowledge.anchor, np.ones(knowledge.width, dtype=bool)
-        self._C, self._n_problems = C, len(problems)
-        scaling, guard = CoefficientScaling.of(knowledge, standardize), CancellationGuard.of(knowledge)
+        self._C, self._n_problems = options.C, len(problems)
+        scaling, guard = CoefficientScaling.of(knowledge, options.standardize), CancellationGuard.of(knowledge)
         self._members, self._groups = [np.array(members) for members in problems.groups()], []
         for members in self._members:
             weights, signs = problems.weights(members[0]), problems.signs[members].astype(np.float64)
-            equations = Equations.of(knowledge, weights, signs, scaling, guard, penalize_intercept)
-            self._groups.append(_Group(equations, C, max(MIN_STEPS_PER_INVERSE, knowledge.width // N_INVERSES)))
+            equations = Equations.of(knowledge, weights, signs, scaling, guard, options.penalize_intercept)
+            self._groups.append(_Group(equations, options.C, max(MIN_STEPS_PER_INVERSE, knowledge.width // N_INVERSES)))
         ridge = max(group.ridge for group in self._groups)
         if ridge:
             warn_caller(

@@ -29,31 +29,8 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate a model on labelled rows: accuracy, confusion matrix, ROC, precision-recall and calibration curves.
 
-    Rows are predicted block by block, and only sums are kept, so that a scan may be larger than memory.
-
-    Parameters
-    ----------
-    model : a model, or a fitted estimator of mergesvm
-    X : array, sparse array, or table of shape (rows, features); or a scan
-        A scan has labels and weights of its own.
-    y : sequence of labels
-        Not with a scan. EncodedLabels that the model does not know count as errors.
-    sample_weight : sequence of numbers, optional
-    progress : function, optional
-        Called with the scan after each of its slices.
-
-    Examples
-    --------
-    >>> import mergesvm as ms
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> evaluation = ms.evaluate(ms.solve(ms.learn(X[::2], y[::2])), X[1::2], y[1::2])
-    >>> evaluation
-    Evaluation of 75 rows in 3 classes: accuracy 0.8533
-    >>> evaluation.confusion
-    array([[25.,  0.,  0.],
-           [ 0., 18.,  7.],
-           [ 0.,  4., 21.]])
+    Rows are predicted block by block, and only sums are kept, so that a scan may be larger than memory. See
+    :func:`mergesvm.evaluate` for the parameters.
     """
     predictor = getattr(model, "model_", model)
     if not isinstance(predictor, Model):
@@ -72,7 +49,7 @@ def evaluate(
     return evaluation
 
 
-class Evaluation(ConfusionMatrix):
+class Evaluation(ConfusionMatrix, RankingHistograms):
     """Predictions and probabilities compared with true labels, as sums that can be added.
 
     Accuracy, precision, recall, F1, log-loss and Brier score are exact. ROC and precision-recall curves come from
@@ -106,10 +83,10 @@ class Evaluation(ConfusionMatrix):
     """
 
     def __init__(self, classes: tuple[Label, ...]) -> None:
-        super().__init__(classes)
+        ConfusionMatrix.__init__(self, classes)
+        RankingHistograms.__init__(self, len(self.classes))
         self.rows = 0
         self._losses = np.zeros(2)  # summed log-loss and Brier score
-        self._ranking = RankingHistograms(len(self.classes))
         self._calibration = [CalibrationHistogram() for _ in self.classes]
         self._confidence = CalibrationHistogram()
 
@@ -117,11 +94,6 @@ class Evaluation(ConfusionMatrix):
         """Add a batch: true labels, predicted labels, probabilities (rows, classes). Rows of weight 0 are ignored.
 
         ``source`` is what error messages call the origin of the labels.
-
-        >>> evaluation = Evaluation((0, 1))
-        >>> evaluation.add([0, 1], [0, 0], [[0.8, 0.2], [0.6, 0.4]], weights=[1.0, 3.0])
-        >>> evaluation.accuracy, evaluation.weight
-        (0.25, 4.0)
         """
         truth = truth if isinstance(truth, EncodedLabels) else as_labels(truth)
         length = len(truth.codes) if isinstance(truth, EncodedLabels) else len(truth)
@@ -142,7 +114,7 @@ class Evaluation(ConfusionMatrix):
         self._add_losses(true_at, probabilities, weights)
         of_predicted = probabilities[np.arange(len(weights)), predicted_at]
         self._confidence.add(of_predicted, true_at == predicted_at, weights)
-        self._ranking.add(probabilities, true_at, weights)
+        self._count_probabilities(probabilities, true_at, weights)
         for column, histogram in enumerate(self._calibration):
             histogram.add(probabilities[:, column], true_at == column, weights)
 
@@ -163,7 +135,7 @@ class Evaluation(ConfusionMatrix):
             total.rows += each.rows
             total._add_matrix(each)
             total._losses += each._losses
-            total._ranking += each._ranking
+            total._add_histograms(each)
             total._confidence += each._confidence
             for histogram, added in zip(total._calibration, each._calibration, strict=True):
                 histogram += added
@@ -186,31 +158,6 @@ class Evaluation(ConfusionMatrix):
         """Mean squared error of the probabilities, summed over the classes; for two classes, of one of them."""
         return float(ratio(self._losses[1], self.weight)) / (2 if len(self.classes) < 3 else 1)
 
-    @property
-    def bins(self) -> int:
-        """Number of histogram bins per class."""
-        return self._ranking.bins
-
-    def roc(self, index: int | None = None) -> tuple[Numbers, Numbers]:
-        """False and true positive rate of a class, from (0, 0) to (1, 1); by default the mean over the classes."""
-        return self._ranking.roc(index)
-
-    def auc(self, index: int | None = None) -> float:
-        """Area under the ROC curve of a class, by default the mean over the classes; NaN without a curve."""
-        return self._ranking.auc(index)
-
-    def auc_error(self, index: int) -> float:
-        """Bound on the error of the AUC of a class due to binning: (1/2) sum over bins of dTPR dFPR."""
-        return self._ranking.auc_error(index)
-
-    def precision_recall(self, index: int | None = None) -> tuple[Numbers, Numbers]:
-        """Recall, rising from 0 to 1, and precision of a class; by default the mean precision over the classes."""
-        return self._ranking.precision_recall(index)
-
-    def average_precision(self, index: int | None = None) -> float:
-        """Sum of precision times the step in recall of a class, by default the mean over the classes."""
-        return self._ranking.average_precision(index)
-
     def calibration(self, index: int | None = None, bins: int = 10) -> tuple[Numbers, Numbers, Numbers]:
         """Mean predicted probability, observed frequency and weight in equal intervals of the probability of a class.
 
@@ -224,11 +171,7 @@ class Evaluation(ConfusionMatrix):
         return (self._confidence if index is None else self._calibration[index]).error()
 
     def summary(self) -> dict[str, Any]:
-        """All numbers as plain values, ready for JSON; None for NaN.
-
-        >>> Evaluation(("cat", "dog")).summary()["accuracy"] is None
-        True
-        """
+        """All numbers as plain values, ready for JSON; None for NaN."""
         columns = {"precision": self.precision, "recall": self.recall, "f1": self.f1, "support": self.support}
         columns |= {"predicted": self.predicted}
         for name, function in (("auc", self.auc), ("average_precision", self.average_precision)):

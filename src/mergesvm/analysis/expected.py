@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from mergesvm.analysis.normal import EPSILON, normal_draws
+from mergesvm.analysis.score_normals import check_alike
 from mergesvm.data.labels import Label
 from mergesvm.engines.threads import Threads
-from mergesvm.errors import FormError, KnowledgeError, SignatureError
+from mergesvm.errors import FormError, KnowledgeError
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.factor import small_blas
@@ -104,7 +105,9 @@ def expected_of_all(
 ) -> list[Expected]:
     """Expected scores of many models of the same classes and type, such as a path; those not ``wanted`` are NaN."""
     first = models[0]
-    _check_alike(first, knowledge)
+    if not knowledge.labels:
+        raise KnowledgeError("The knowledge has no rows, so there is nothing to expect of a model.")
+    check_alike(first, knowledge)
     places = [first.labels.index(label) for label in knowledge.labels]
     shape = len(models), len(places)
     recalls, losses, aucs = (np.full(shape, np.nan) for _ in range(3))
@@ -124,7 +127,7 @@ def expected_of_all(
             means, spreads = normals.combine(np.ones((1, 1)), index)
             recalls[:, index] = _above(means[:, 0] if place else -means[:, 0], spreads[:, 0])
         if drawn:
-            _draw(models, normals, index, place, None if two else recalls, losses if "log_losses" in wanted else None)
+            normals.draw(index, place, None if two else recalls, losses if "log_losses" in wanted else None)
 
     with Threads.single_threaded_blas():  # matrices are small: one row per score
         Threads(n_jobs).map(run, list(enumerate(places)))
@@ -134,27 +137,11 @@ def expected_of_all(
     return [Expected(knowledge.labels, knowledge.frequencies, *row) for row in rows]
 
 
-def _check_alike(model: LinearModel | PairwiseModel, knowledge: Knowledge) -> None:
-    if not knowledge.labels:
-        raise KnowledgeError("The knowledge has no rows, so there is nothing to expect of a model.")
-    unknown = [label for label in knowledge.labels if label not in model.labels]
-    if unknown:
-        raise KnowledgeError(
-            f"The knowledge has rows of class {unknown[0]!r}, which the model does not know. Leave them out: "
-            f"knowledge.only."
-        )
-    mine, theirs = model.signature, knowledge.signature
-    if mine.features.fingerprint != theirs.features.fingerprint or mine.layout != theirs.layout:
-        raise SignatureError(
-            "The model and the knowledge have different features, or the same in a different order. Learn the rows "
-            "with the features of the model."
-        )
-
-
 @dataclass(frozen=True)
 class _Normals:
     """Scores of models on rows of given knowledge: coefs (models, scores, features), and offsets at its anchor."""
 
+    models: Sequence[LinearModel | PairwiseModel]
     coefs: Numbers
     offsets: Numbers
     knowledge: Knowledge
@@ -167,7 +154,7 @@ class _Normals:
             models[0].anchor_,
         ).about(knowledge.anchor)
         coefs = stacked.coefs.reshape(len(models), -1, knowledge.width)
-        return cls(coefs, stacked.offsets.reshape(len(models), -1), knowledge)
+        return cls(models, coefs, stacked.offsets.reshape(len(models), -1), knowledge)
 
     @property
     def n_scores(self) -> int:
@@ -189,31 +176,22 @@ class _Normals:
         variances = np.einsum("mwd,mwd->mw", coefs @ covariance, coefs)
         return coefs @ centre + self.offsets @ weights.T, np.sqrt(np.maximum(variances, 0.0))
 
-
-def _draw(
-    models: Sequence[LinearModel | PairwiseModel],
-    normals: _Normals,
-    index: int,
-    place: int,
-    recalls: Numbers | None,
-    losses: Numbers | None,
-) -> None:
-    """Fill recalls and log-losses of one class with averages over draws, some models at a time."""
-    points, weights = _nodes(normals.n_scores)
-    centre, covariance = normals.scatter(index)
-    step = max(1, BLOCK_VALUES // max(points.size, normals.n_scores**2))
-    for start in range(0, len(models), step):
-        some = slice(start, start + step)
-        coefs = normals.coefs[some]
-        values, vectors = np.linalg.eigh(coefs @ covariance @ coefs.transpose(0, 2, 1))
-        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
-        means = coefs @ centre + normals.offsets[some]
-        scores = means[:, None] + points @ roots.transpose(0, 2, 1)
-        if recalls is not None:
-            won = _won(models[0], scores.reshape(-1, normals.n_scores), place)
-            recalls[some, index] = won.reshape(scores.shape[:2]) @ weights
-        for model, own, row in zip(models[some], scores, () if losses is None else losses[some], strict=False):
-            row[index] = weights @ -np.log(np.clip(model.probabilities(own)[:, place], EPSILON, 1 - EPSILON))
+    def draw(self, index: int, place: int, recalls: Numbers | None, losses: Numbers | None) -> None:
+        """Fill recalls and log-losses of one class with averages over draws, some models at a time."""
+        points, weights = _nodes(self.n_scores)
+        centre, covariance = self.scatter(index)
+        step = max(1, BLOCK_VALUES // max(points.size, self.n_scores**2))
+        for some in (slice(start, start + step) for start in range(0, len(self.models), step)):
+            coefs = self.coefs[some]
+            values, vectors = np.linalg.eigh(coefs @ covariance @ coefs.transpose(0, 2, 1))
+            roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
+            means = coefs @ centre + self.offsets[some]
+            scores = means[:, None] + points @ roots.transpose(0, 2, 1)
+            if recalls is not None:
+                won = _won(self.models[0], scores.reshape(-1, self.n_scores), place)
+                recalls[some, index] = won.reshape(scores.shape[:2]) @ weights
+            for model, own, row in zip(self.models[some], scores, () if losses is None else losses[some], strict=False):
+                row[index] = weights @ -np.log(np.clip(model.probabilities(own)[:, place], EPSILON, 1 - EPSILON))
 
 
 def _won(model: LinearModel | PairwiseModel, scores: Numbers, place: int) -> NDArray[np.bool_]:

@@ -182,14 +182,12 @@ def _eliminate(
     # Classes that are not in the training part have no hyperplanes.
     test = test.only(known) if len(known) < len(test.labels) else test
     signs = problems.signs[:, [train.labels.index(label) for label in known]]
-    elimination = BackwardElimination(
-        train, problems, options.C, standardize=options.standardize, penalize_intercept=options.penalize_intercept
+    removed, objectives, losses = run_elimination(
+        BackwardElimination(train, problems, options), test, signs, steps, order
     )
-    steps_taken = run_elimination(elimination, test, signs, steps, order)
     counts = np.abs(signs) @ test.counts
     present = counts > 0
-    losses = (steps_taken.losses[:, present] / counts[present]).mean(axis=1)
-    return steps_taken.order, steps_taken.objectives, losses
+    return removed, objectives, (losses[:, present] / counts[present]).mean(axis=1)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr
 
 from mergesvm.data.labels import Label
-from mergesvm.errors import FormError, KnowledgeError, ParameterError
+from mergesvm.errors import FormError, KnowledgeError, ParameterError, SignatureError
 from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.proximal.losses import LinearScores, score_moments
+from mergesvm.models.hyperplanes import Hyperplanes
 from mergesvm.models.linear import LinearModel
 
 Numbers = NDArray[np.float64]
@@ -119,23 +121,29 @@ def _labels(pairs: Sequence[tuple[LinearModel, Knowledge]]) -> tuple[Label, Labe
             )
         if model.labels != pairs[0][0].labels:
             raise KnowledgeError(f"The models have different classes: {pairs[0][0].labels} and {model.labels}.")
-        unknown = [label for label in knowledge.labels if label not in model.labels]
-        if unknown:
-            raise KnowledgeError(
-                f"The knowledge has rows of class {unknown[0]!r}, but the model knows only {model.labels[0]!r} and "
-                f"{model.labels[1]!r}. Join the classes, knowledge.join, or leave them out, knowledge.only."
-            )
-        # Pooling and the type of labels may differ, features may not.
-        if (model.signature.features, model.layout) != (knowledge.features, knowledge.layout):
-            raise KnowledgeError(
-                f"The knowledge has {_described(knowledge)}, but the model {_described(model)}. Learn the rows with "
-                f"the columns of the model."
-            )
+        check_alike(model, knowledge)
     one, other = pairs[0][0].labels
     return one, other
 
 
-def _described(thing: Any) -> str:
-    names = thing.signature.names
+def check_alike(model: Hyperplanes, knowledge: Knowledge) -> None:
+    """Raise an error if knowledge has other features than a model, or a class that the model does not know."""
+    unknown = [label for label in knowledge.labels if label not in model.labels]
+    if unknown:
+        raise KnowledgeError(
+            f"The knowledge has rows of class {unknown[0]!r}, but the model does not know it. Join the classes, "
+            f"knowledge.join, or leave them out, knowledge.only."
+        )
+    # Pooling and the type of labels may differ, features may not.
+    mine, theirs = model.signature, knowledge.signature
+    if (mine.features, mine.layout) != (theirs.features, theirs.layout):
+        raise SignatureError(
+            f"The knowledge has {_described(theirs)}, but the model {_described(mine)}. Learn the rows with the "
+            f"columns of the model, in the same order."
+        )
+
+
+def _described(signature: Signature) -> str:
+    names = signature.names
     named = "without names" if names is None else f"named {', '.join(map(repr, names[:12]))}"
-    return f"{thing.signature.inputs} columns {named}, mapped by {thing.signature.features}"
+    return f"{signature.inputs} columns {named}, mapped by {signature.features}"

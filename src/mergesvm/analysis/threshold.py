@@ -129,15 +129,14 @@ def operating_point(
             f"Give exactly one of cost, recall and false_positive_rate, not {' and '.join(named) or 'none'}."
         )
     costs = None if cost is None else _checked_costs(cost)
-    if recall is not None:
+    if costs is not None:
+        threshold = _cheapest(sides, *costs)
+    elif recall is not None:
         missed = 1 - _checked_rate("recall", recall)
         threshold = _last_that_holds(lambda at: sides.below(1, at) <= missed, sides)
-    elif false_positive_rate is not None:
+    else:
         allowed = _checked_rate("false_positive_rate", false_positive_rate)
         threshold = -_last_that_holds(lambda at: sides.above(0, -at) <= allowed, sides, -1)
-    else:
-        assert costs is not None
-        threshold = _cheapest(sides, *costs)
     return _point(sides, threshold, positive_at, costs)
 
 

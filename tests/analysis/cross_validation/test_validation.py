@@ -406,7 +406,9 @@ def test_roc_auc_of_one_c_and_many_settings_takes_several_passes(several, monkey
 def test_expected_needs_the_features_of_the_model(several):
     X, y = several
     model = ms.solve(ms.learn(pd.DataFrame(X, columns=list("abcdef")), y))
-    with pytest.raises(SignatureError, match="in a different order"):
+    with pytest.raises(
+        SignatureError, match=r"columns named 'f', .* but the model 6 columns named 'a', .* in the same order"
+    ):
         ms.expected(model, ms.learn(pd.DataFrame(X[:, ::-1], columns=list("fedcba")), y))
     folds = ms.learn(pd.DataFrame(X, columns=list("abcdef")), y, folds=3)
     assert ms.expected(model, folds).accuracy == pytest.approx(ms.expected(model, folds.total).accuracy)

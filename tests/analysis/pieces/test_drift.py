@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 import mergesvm as ms
-from mergesvm.analysis.pieces.drift import drift
-from mergesvm.analysis.pieces.two_samples import holm
+from mergesvm.analysis.pieces.drift import drift, holm
 from mergesvm.errors import FormError, KnowledgeError, ParameterError, SignatureError
 
 

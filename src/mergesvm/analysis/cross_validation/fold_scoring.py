@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mergesvm.analysis.cross_validation.grid import SolvedSetting
-from mergesvm.analysis.cross_validation.learned_rows import LearnedBatch
+from mergesvm.analysis.cross_validation.learned_rows import LearnedBatch, LearnedRows
 from mergesvm.analysis.curves import ratio
 from mergesvm.analysis.normal import EPSILON
 from mergesvm.data.labels import Label
@@ -83,11 +83,7 @@ class FoldTally:
 
 
 def weighted_auc(scores: Numbers, positive: NDArray[np.bool_], weights: Numbers) -> float:
-    """Area under the ROC curve of weighted rows; ties count half. NaN without both positives and negatives.
-
-    >>> weighted_auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True]), np.ones(4))
-    0.75
-    """
+    """Area under the ROC curve of weighted rows; ties count half. NaN without both positives and negatives."""
     if positive.all() or not positive.any():
         return float("nan")
     _, ranks = np.unique(scores, return_inverse=True)
@@ -114,23 +110,15 @@ class FoldScorer:
         self._places = np.array(known, dtype=np.intp)
         self._models = [list(each.models()) for each in solved] if needs else []
         # One-vs-rest, the hyperplanes of a class are adjacent, so that classes are compared for all candidates at once.
-        ordered = [(each.bundle(), self._order(each)) for each in solved]
+        tables = [np.arange(len(each.Cs) * len(each.problems)).reshape(len(each.Cs), -1) for each in solved]
+        orders = [(table if each.in_pairs else table.T).ravel() for each, table in zip(solved, tables, strict=True)]
+        ordered = list(zip((each.bundle() for each in solved), orders, strict=True))
         coefs = np.concatenate([bundle.coefs[order] for bundle, order in ordered])
         self._offsets = np.concatenate([bundle.offsets[order] for bundle, order in ordered])
         # Rows get a last column of ones for the offsets, so that all scores are one matrix product.
         self._weights = np.vstack([coefs.T, self._offsets])
+        self.n_scores = len(self._offsets)
         self._buffers = threading.local()
-
-    @staticmethod
-    def _order(solved: SolvedSetting) -> Codes:
-        count, problems = len(solved.Cs), len(solved.problems)
-        table = np.arange(count * problems).reshape(count, problems)
-        return (table if solved.in_pairs else table.T).ravel()
-
-    @property
-    def block_rows(self) -> int:
-        """Number of rows to score together."""
-        return max(MIN_BLOCK_ROWS, BLOCK_VALUES // max(1, len(self._offsets)))
 
     def tally(self, block: Any, codes: Codes, weights: Numbers) -> FoldTally:
         """Score and count rows (rows, features) that are sorted by their codes."""
@@ -200,15 +188,14 @@ class FoldScorer:
 
     def _probabilities(self, part: Numbers, number: int, solved: SolvedSetting) -> Numbers:
         """Probabilities (candidates, rows, classes); 0 for a class that the candidates have not seen."""
-        count, problems = len(solved.Cs), len(solved.problems)
-        shape = (len(part), count, problems)
-        scores = part.reshape(shape) if solved.in_pairs else part.reshape(-1, problems, count).swapaxes(1, 2)
-        known = np.flatnonzero(self._places >= 0)
+        count, known = len(solved.Cs), np.flatnonzero(self._places >= 0)
+        # (candidates, rows, problems)
+        candidates = np.moveaxis(part.reshape(len(part), count, -1), 1, 0)
+        if not solved.in_pairs:
+            candidates = np.moveaxis(part.reshape(len(part), -1, count), 2, 0)
         probabilities = np.zeros((count, len(part), len(self.labels)))
-        for at, model in enumerate(self._models[number]):
-            probabilities[at][:, known] = model.probabilities(np.ascontiguousarray(scores[:, at]))[
-                :, self._places[known]
-            ]
+        for scores, model, found in zip(candidates, self._models[number], probabilities, strict=True):
+            found[:, known] = model.probabilities(np.ascontiguousarray(scores))[:, self._places[known]]
         return probabilities
 
     def _add_probabilities(self, tally: FoldTally, probabilities: Numbers, codes: Codes, weights: Numbers) -> None:
@@ -219,39 +206,35 @@ class FoldScorer:
             tally.kept.append((codes, weights, kept))
 
 
-def score_folds(
-    scorers: Sequence[FoldScorer | None], batches: Iterable[LearnedBatch], engine: Threads
-) -> list[FoldTally | None]:
-    """Score all rows, each by the candidates that were learned without its fold; None for a fold without a scorer."""
-    tallies = [None if each is None else FoldTally(each.n_candidates, len(each.labels)) for each in scorers]
-    for batch in batches:
-        for fold, tally in _score_batch(scorers, batch, engine):
-            total = tallies[fold]
-            assert total is not None
-            total.add(tally)
+def score_folds(scorers: Mapping[int, FoldScorer], rows: LearnedRows) -> dict[int, FoldTally]:
+    """Score the rows of each fold by the candidates that were learned without it."""
+    tallies = {fold: FoldTally(each.n_candidates, len(each.labels)) for fold, each in scorers.items()}
+    for batch in rows.batches():
+        for fold, tally in _score_batch(scorers, batch, len(rows.folds), rows.engine):
+            tallies[fold].add(tally)
     return tallies
 
 
 def _score_batch(
-    scorers: Sequence[FoldScorer | None], batch: LearnedBatch, engine: Threads
+    scorers: Mapping[int, FoldScorer], batch: LearnedBatch, n_folds: int, engine: Threads
 ) -> list[tuple[int, FoldTally]]:
     """Folds, and tallies of their rows in each block."""
-    rows, codes, weights, folds = batch
-    present = next(scorer for scorer in scorers if scorer is not None)
-    signature = present.knowledge.signature
-    features: Rows = MappedRows(rows, signature.features) if signature.mapped else rows
+    _, codes, weights, folds = batch
+    first = next(iter(scorers.values()))
+    signature = first.knowledge.signature
+    rows: Rows = MappedRows(batch.rows, signature.features) if signature.mapped else batch.rows
 
     def run(span: tuple[int, int]) -> list[tuple[int, FoldTally]]:
-        block, found = features.block(*span), []
-        for fold, scorer in enumerate(scorers):
+        block, found = rows.block(*span), []
+        for fold, scorer in scorers.items():
             at = span[0] + np.flatnonzero((folds[slice(*span)] == fold) & (codes[slice(*span)] >= 0))
-            if scorer is not None and len(at):
+            if len(at):
                 at = at[np.argsort(codes[at], kind="stable")]
                 with np.errstate(all="ignore"):
                     found.append((fold, scorer.tally(block[at - span[0]], codes[at], weights[at])))
         return found
 
-    step = present.block_rows * max(1, len(scorers) // 2)
+    step = max(MIN_BLOCK_ROWS, BLOCK_VALUES // max(1, first.n_scores)) * max(1, n_folds // 2)
     with Threads.single_threaded_blas():  # blocks are small
         return [pair for pairs in engine.map(run, list(spans(rows.n_rows, step))) for pair in pairs]
 

@@ -113,14 +113,6 @@ class SolvedSetting:
         offsets = np.concatenate([solution.offsets for solution in self.solutions])
         return LinearScores(coefs, offsets, self.knowledge.anchor)
 
-    def signs(self, labels: tuple[Label, ...]) -> NDArray[np.int8]:
-        """Sign of each class in each hyperplane of the bundle, (hyperplanes, labels); 0 for an unknown class."""
-        table = np.zeros((len(self.problems), len(labels)), dtype=np.int8)
-        for column, label in enumerate(labels):
-            if label in self.labels:
-                table[:, column] = self.problems.signs[:, self.labels.index(label)]
-        return np.tile(table, (len(self.Cs), 1))
-
     def models(self) -> Iterator[LinearModel | PairwiseModel]:
         """The models at all values of C."""
         for C, solution in zip(self.Cs, self.solutions, strict=True):

@@ -48,11 +48,10 @@ def score_candidates(
     scores = {name: np.full((len(grid), len(folds)), np.nan) for name in names}
     needs: set[str] = set().union(*(NEEDS.get(name, set()) for name in names))
     others = [name for name in names if name not in LOSSES]
-    scorers: list[FoldScorer | None] = []
+    scorers: dict[int, FoldScorer] = {}
     for fold, held_out in enumerate(folds):
         train = folds.train(fold)
         if not held_out.labels or not train.labels:
-            scorers.append(None)
             continue
         solved = grid.solve(train, engine)
         for name in set(names) & set(LOSSES):
@@ -60,13 +59,13 @@ def score_candidates(
         if others and rows is None:
             for name, found in _estimate(others, solved, held_out, engine).items():
                 scores[name][:, fold] = found
-        scorers.append(FoldScorer(solved, folds.labels, needs) if others and rows is not None else None)
-    if rows is not None and any(scorers):
-        for fold, tally in enumerate(score_folds(scorers, rows.batches(), engine)):
-            if tally is not None:
-                rows.check_complete(fold, tally.totals)
-                for name in others:
-                    scores[name][:, fold] = getattr(tally, name)
+        elif others:
+            scorers[fold] = FoldScorer(solved, folds.labels, needs)
+    if rows is not None and scorers:
+        for fold, tally in score_folds(scorers, rows).items():
+            rows.check_complete(fold, tally.totals)
+            for name in others:
+                scores[name][:, fold] = getattr(tally, name)
     return scores
 
 
@@ -76,7 +75,8 @@ def _loss(solved: SolvedSetting, held_out: Knowledge, name: str) -> Numbers:
     if not known:
         return np.full(len(solved.Cs), np.nan)
     held_out = held_out.only(known) if len(known) < len(held_out.labels) else held_out
-    signs, bundle = solved.signs(held_out.labels), solved.bundle()
+    signs = solved.problems.signs[:, [solved.labels.index(label) for label in known]]
+    signs, bundle = np.tile(signs, (len(solved.Cs), 1)), solved.bundle()
     if name == "neg_squared_loss":
         totals, weights = squared_losses(held_out, bundle, signs), np.abs(signs) @ held_out.counts
     else:
@@ -113,11 +113,7 @@ def _estimate(
 
 
 def mean_per_row(values: Numbers) -> Numbers:
-    """Mean of each row, without NaN; NaN for a row of NaN.
-
-    >>> mean_per_row(np.array([[1.0, 3.0], [np.nan, 2.0]]))
-    array([2., 2.])
-    """
+    """Mean of each row, without NaN; NaN for a row of NaN."""
     known = ~np.isnan(values)
     count = known.sum(axis=1)
     return np.where(count > 0, np.where(known, values, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)

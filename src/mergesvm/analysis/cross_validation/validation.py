@@ -269,12 +269,7 @@ def _check_folds(folds: Folds) -> None:
 
 
 def lone_class(folds: Folds) -> tuple[Label, int] | None:
-    """A class with all its rows in one fold, and that fold; None if there is no such class.
-
-    >>> import mergesvm as ms
-    >>> lone_class(ms.learn([[0.0], [1.0], [2.0]], ["a", "a", "b"], folds=[0, 1, 1]))
-    ('b', 1)
-    """
+    """A class with all its rows in one fold, and that fold; None if there is no such class."""
     for fold, part in enumerate(folds) if len(folds.labels) > 1 else ():
         others = {label for other in folds.pieces(without=fold) for label in other.labels}
         lone = [label for label in part.labels if label not in others]

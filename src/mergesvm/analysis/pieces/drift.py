@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.analysis.pieces.class_drift import ClassComparison, compare_class, compare_proportions
+from mergesvm.analysis.pieces.class_drift import NUMBERS, compare_class, compare_proportions
 from mergesvm.analysis.pieces.pieces import Pieces, named_pieces
-from mergesvm.analysis.pieces.two_samples import holm
 from mergesvm.data.labels import Label
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import FormError, ParameterError
@@ -37,10 +36,8 @@ class Drift:
 
     Attributes
     ----------
-    names : tuple of str
-        The pieces.
-    labels : tuple
-        The classes.
+    names, labels : tuples
+        The pieces and the classes.
     rows : array of int, shape (pieces, classes)
     distances : array of shape (pieces, classes)
         Mahalanobis distance of the class means, in the covariance within both sides.
@@ -195,58 +192,53 @@ def drift(
     with small_blas(each[0].width):
         engine = Threads(n_jobs)
         if reference is None:
-            groups = [(Pieces.of(each, engine), range(len(each)))]
-        else:
-            groups = [(Pieces.of([piece, reference]), range(1)) for piece in each]
-        return _compare_groups(names, groups, float(level), engine)
+            return _compare_groups(names, [Pieces.of(each, engine)], len(each), float(level), engine)
+        groups = [Pieces.of([piece, reference]) for piece in each]
+        return _compare_groups(names, groups, 1, float(level), engine)
 
 
-def _compare_groups(names: tuple[str, ...], groups: list[tuple[Pieces, range]], level: float, engine: Threads) -> Drift:
-    """Compare the first pieces of each group with the others of the group, in all classes."""
-    labels = tuple(sorted({label for pieces, _ in groups for label in pieces.total.labels}))
-    total = groups[0][0].total
-    shape, width = (len(names), len(labels)), total.width
-    numbers = np.full((5, *shape), np.nan)
+def _compare_groups(names: tuple[str, ...], groups: list[Pieces], count: int, level: float, engine: Threads) -> Drift:
+    """Compare the first ``count`` pieces of each group (all, or one and the reference) with the others of the group."""
+    labels = tuple(sorted({label for pieces in groups for label in pieces.total.labels}))
+    shape, signature = (len(names), len(labels)), groups[0].total.signature
+    numbers = np.full((len(NUMBERS), *shape), np.nan)
     rows, ranks, covariance_ranks = (np.zeros(shape, dtype=np.int64) for _ in range(3))
-    shifts, proportions = np.full((*shape, width), np.nan), np.full((2, len(names)), np.nan)
+    shifts, proportions = np.full((*shape, signature.width), np.nan), np.full((2, len(names)), np.nan)
     reasons = [["no rows of this class"] * len(labels) for _ in names]
-    tasks: list[tuple[int, int, int]] = []
-    start = 0
-    for group, (pieces, at) in enumerate(groups):
-        proportions[:, start : start + len(at)] = compare_proportions(pieces, list(at))
-        places = [labels.index(label) for label in pieces.total.labels]
-        rows[start : start + len(at), places] = pieces.rows[: len(at)]
-        tasks += [(group, start, index) for index in range(len(pieces.total.labels))]
-        start += len(at)
-
-    def run(task: tuple[int, int, int]) -> ClassComparison:
-        group, _, index = task
-        return compare_class(*groups[group], index)
-
-    for (group, start, index), found in zip(tasks, engine.map(run, tasks), strict=True):
-        pieces, at = groups[group]
+    tasks = [(group, index) for group, pieces in enumerate(groups) for index in range(len(pieces.total.labels))]
+    found = engine.map(lambda task: compare_class(groups[task[0]], count, task[1]), tasks)
+    for (group, index), of_class in zip(tasks, found, strict=True):
+        pieces = groups[group]
         place = labels.index(pieces.total.labels[index])
-        where = slice(start, start + len(at)), place
-        numbers[(slice(None), *where)], shifts[where] = found.numbers, found.shifts
-        ranks[where], covariance_ranks[where] = found.rank, found.covariance_ranks
-        for row, reason in enumerate(found.reasons):
-            reasons[start + row][place] = reason
-    distances, mean_p_values, covariance_distances, statistics, covariance_p_values = numbers
+        at = slice(group, group + count), place
+        rows[at] = pieces.rows[:count, index]
+        numbers[(slice(None), *at)], shifts[at] = of_class.numbers, of_class.shifts
+        ranks[at], covariance_ranks[at] = of_class.rank, of_class.covariance_ranks
+        for row, reason in enumerate(of_class.reasons):
+            reasons[group + row][place] = reason
+    for group, pieces in enumerate(groups):
+        proportions[:, group : group + count] = compare_proportions(pieces, count)
     return Drift(
         names=names,
         labels=labels,
         rows=rows,
-        distances=distances,
-        mean_p_values=mean_p_values,
         ranks=ranks,
         shifts=shifts,
-        covariance_distances=covariance_distances,
-        statistics=statistics,
-        covariance_p_values=covariance_p_values,
         covariance_ranks=covariance_ranks,
         proportion_distances=proportions[0],
         proportion_p_values=proportions[1],
         reasons=tuple(tuple(row) for row in reasons),
         level=level,
-        feature_names=total.signature.names if not total.signature.mapped else None,
+        feature_names=None if signature.mapped else signature.names,
+        **dict(zip(NUMBERS, numbers, strict=True)),
     )
+
+
+def holm(p_values: Numbers) -> Numbers:
+    """P-values adjusted for multiple testing by Holm's method; NaN stay NaN and do not count as tests."""
+    adjusted = np.full(p_values.shape, np.nan)
+    known = np.flatnonzero(~np.isnan(p_values))
+    order = known[np.argsort(p_values[known], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(factors * p_values[order]), 1.0)
+    return adjusted

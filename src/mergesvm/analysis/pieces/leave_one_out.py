@@ -26,10 +26,7 @@ NUMBERS = ("change", "offset_change", *(name + model for name in SCORES for mode
 
 
 class LeaveOneOut:
-    """Compares the model of all pieces with the models without each of them; :func:`~mergesvm.influence` has options.
-
-    Held-out knowledge must be about the anchor of the total.
-    """
+    """Compares the model of all pieces with those without each; held-out rows are about the anchor of the total."""
 
     def __init__(
         self, pieces: Pieces, options: SolveOptions, held_out: Knowledge | None, by_class: bool, keep_coefs: bool
@@ -57,21 +54,19 @@ class LeaveOneOut:
         solvable, unsolvable = (np.flatnonzero(mask).tolist() for mask in (~emptied.any(axis=1), emptied.any(axis=1)))
         parts = chunks(solvable, min(self.solver.chunk, -(-len(solvable) // engine.workers)))
         numbers = np.full((len(NUMBERS), len(pieces)), np.nan)
-        coefs = np.full((len(pieces), *self.coefs.shape), np.nan) if self.keep_coefs else None
-        offsets = np.full((len(pieces), len(self.problems)), np.nan) if self.keep_coefs else None
-        for at, (some, some_coefs, some_offsets) in zip(parts, engine.map(self._compare, parts), strict=True):
+        sizes = {"coefs_without": self.coefs.shape, "offsets_without": self.offsets.shape} if self.keep_coefs else {}
+        kept = {name: np.full((len(pieces), *size), np.nan) for name, size in sizes.items()}
+        for at, (some, hyperplanes) in zip(parts, engine.map(self._compare, parts), strict=True):
             numbers[:, at] = some
-            if coefs is not None and offsets is not None:
-                coefs[at], offsets[at] = some_coefs, some_offsets
+            for name in kept:
+                kept[name][at] = hyperplanes[name]
         if unsolvable:
             self._score_whole_model(unsolvable, numbers)
         notes = self._notes(emptied, pieces.rows.sum(axis=1))
-        kept = {"coefs_without": coefs, "offsets_without": offsets}
         return {**dict(zip(NUMBERS, numbers, strict=True)), "notes": notes, **kept}
 
-    def _compare(self, at: Sequence[int]) -> tuple[Numbers, Numbers | None, Numbers | None]:
+    def _compare(self, at: Sequence[int]) -> tuple[Numbers, dict[str, Numbers]]:
         """All numbers of some pieces, (NUMBERS, pieces), and the hyperplanes without them if they are kept."""
-        pieces, signs = self.pieces, self.problems.signs
         coefs, offsets = self.solver.solve(at)
         change = np.sqrt((((self.coefs - coefs) * self.scale) ** 2).sum(axis=(1, 2)))
         size = np.sqrt(((self.coefs * self.scale) ** 2).sum())
@@ -80,19 +75,24 @@ class LeaveOneOut:
         offset_change = np.sqrt(((self.offsets - offsets) ** 2).mean(axis=1))
         both = np.stack([np.broadcast_to(self.coefs, coefs.shape), coefs], axis=1)
         both_offsets = np.stack([np.broadcast_to(self.offsets, offsets.shape), offsets], axis=1)
-        own = moments_on_pieces(pieces, at, both, both_offsets, self.full)
         without = self._on_others(coefs, offsets)
         whole = ScoreMoments(*(np.broadcast_to(array, (len(at), *array.shape[1:])) for array in self.whole))
         others = ScoreMoments(*(np.stack(pair, axis=1) for pair in zip(whole, without, strict=True)))
-        if self.held_out is None:
-            others = others.without(own, pieces.total.per_class)
-        losses = *own.loss(signs).T, *others.loss(signs).T
-        numbers = np.array([change, offset_change, *losses, *self._accuracies(own).T, *self._accuracies(others).T])
-        return numbers, *((coefs, offsets) if self.keep_coefs else (None, None))
+        scores = self._scores(at, both, both_offsets, others)
+        numbers = np.array([change, offset_change, *(column for each in scores for column in each.T)])
+        return numbers, {"coefs_without": coefs, "offsets_without": offsets} if self.keep_coefs else {}
 
     def _on_others(self, coefs: Numbers, offsets: Numbers) -> ScoreMoments:
         scores = moments_on_knowledge(self.scored_on, self.places, len(self.pieces.total.labels), coefs, self.full)
         return scores._replace(means=scores.means + offsets[:, None])
+
+    def _scores(self, at: Sequence[int], coefs: Numbers, offsets: Numbers, others: ScoreMoments) -> tuple[Numbers, ...]:
+        """SCORES of models of each piece, (pieces, models), from their moments on the scored rows."""
+        own = moments_on_pieces(self.pieces, at, coefs, offsets, self.full)
+        if self.held_out is None:
+            others = others.without(own, self.pieces.total.per_class)
+        signs = self.problems.signs
+        return own.loss(signs), others.loss(signs), self._accuracies(own), self._accuracies(others)
 
     def _accuracies(self, scores: ScoreMoments) -> Numbers:
         if len(self.problems) > MAX_PROBLEMS_FOR_ACCURACY:
@@ -105,13 +105,8 @@ class LeaveOneOut:
         """Score only the model of all pieces, for pieces without which a class has no rows."""
         shape = (len(at), 1, *self.coefs.shape)
         coefs, offsets = np.broadcast_to(self.coefs, shape), np.broadcast_to(self.offsets, shape[:3])
-        own = moments_on_pieces(self.pieces, at, coefs, offsets, self.full)
         others = ScoreMoments(*(np.broadcast_to(array, (len(at), *array.shape))[:, :1] for array in self.whole))
-        if self.held_out is None:
-            others = others.without(own, self.pieces.total.per_class)
-        signs = self.problems.signs
-        values = own.loss(signs), others.loss(signs), self._accuracies(own), self._accuracies(others)
-        for name, value in zip(SCORES, values, strict=True):
+        for name, value in zip(SCORES, self._scores(at, coefs, offsets, others), strict=True):
             numbers[NUMBERS.index(name), at] = value[:, 0]
 
     def _notes(self, emptied: NDArray[np.bool_], rows: NDArray[np.int64]) -> tuple[str, ...]:

@@ -28,11 +28,6 @@ class Pieces:
     Rows and counts are (pieces, classes). Sums (pieces, classes, width) are about the anchor of the total, the mean of
     all rows. Gram matrices are large and stay about the anchor of their piece; there is one per class, or a single one
     in the pooled form. Shifts (pieces, width) are the anchor of each piece minus that of the total.
-
-    >>> import mergesvm as ms
-    >>> pieces = Pieces.of([ms.learn([[0.0], [1.0]], ["a", "b"]), ms.learn([[5.0]], ["b"])])
-    >>> pieces.total.anchor, pieces.rows.tolist()
-    (array([2.]), [[1, 1], [0, 1]])
     """
 
     each: tuple[Knowledge, ...]
@@ -65,8 +60,11 @@ class Pieces:
             halves = halves.sum(axis=1, keepdims=True)
 
         def add_grams(place: int) -> tuple[Numbers, Numbers]:
-            own = _grams_of_class(each, grams, labels, place, signature.per_class)
-            return _moved_sum(own, halves[:, place], shifts)
+            if not signature.per_class:
+                return _moved_sum([own[0] for own in grams if own], halves[:, 0], shifts)
+            label, pairs = labels[place], zip(each, grams, strict=True)
+            of_class = [own[piece.labels.index(label)] for piece, own in pairs if label in piece.labels]
+            return _moved_sum(of_class, halves[:, place], shifts)
 
         found = engine.map(add_grams, range(halves.shape[1]))
         total = Knowledge(
@@ -137,14 +135,14 @@ def _pooled_grams(each: tuple[Knowledge, ...], engine: Threads) -> tuple[Grams, 
     """The Gram matrix of all classes of each piece."""
 
     def pool(at: Sequence[int]) -> list[Grams]:
-        return [(_pooled(each[index].grams),) if len(each[index].grams) > 1 else each[index].grams for index in at]
+        return [(_summed(each[index].grams),) if len(each[index].grams) > 1 else each[index].grams for index in at]
 
     parts = chunks(range(len(each)), -(-len(each) // engine.workers))
     return tuple(grams for part in engine.map(pool, parts) for grams in part)
 
 
-def _pooled(grams: Grams) -> Numbers:
-    total = grams[0] + grams[1]
+def _summed(grams: Sequence[Numbers]) -> Numbers:
+    total = grams[0] + grams[1] if len(grams) > 1 else grams[0].copy()
     for gram in grams[2:]:
         total += gram
     return total
@@ -175,26 +173,9 @@ def _mean(weights: Numbers, sums: Numbers, anchors: Numbers) -> Numbers:
     return mean
 
 
-def _grams_of_class(
-    each: tuple[Knowledge, ...], grams: tuple[Grams, ...], labels: tuple[Label, ...], place: int, per_class: bool
-) -> list[Numbers]:
-    """Gram matrices of one class, or the pooled ones, in the pieces that have them."""
-    if not per_class:
-        return [own[0] for own in grams if own]
-    label, found = labels[place], []
-    for piece, own in zip(each, grams, strict=True):
-        if piece.labels == labels:
-            found.append(own[place])
-        elif label in piece.labels:
-            found.append(own[piece.labels.index(label)])
-    return found
-
-
 def _moved_sum(grams: list[Numbers], halves: Numbers, shifts: Numbers) -> tuple[Numbers, Numbers]:
     """The sum of Gram matrices moved by M + h d' + d h', and where moving cancelled digits the diagonal before."""
-    total = grams[0].copy()
-    for gram in grams[1:]:
-        total += gram
+    total = _summed(grams)
     before = total.diagonal().copy()
     cross = halves.T @ shifts  # all moves together
     total += cross + cross.T

@@ -57,10 +57,6 @@ class ScoreMoments(NamedTuple):
 
         With one problem, scores of the second class are positive. With one problem per class, the score of the true
         class is the highest; one-vs-one, the true class has most votes.
-
-        >>> one = ScoreMoments(np.array([1.0, 3.0]), np.array([[-1.0], [1.0]]), np.ones((2, 1)))
-        >>> float(one.accuracies(False).round(4))
-        0.8413
         """
         if self.means.shape[-1] == 1:
             variances = np.broadcast_to(np.maximum(self.variances[..., 0], 0.0), self.counts.shape)
