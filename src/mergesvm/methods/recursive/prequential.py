@@ -21,21 +21,9 @@ class Prequential:
 
     The baseline predicts the class that was most frequent so far.
 
-    Parameters
-    ----------
-    live : LiveModel
-    every : int
-        Rows per point; doubled when there are too many points.
+    A point is the number of rows at the end of an interval of ``every`` rows, and the accuracy of the model and of the
+    baseline in it. Intervals are doubled when there are too many points.
 
-    Attributes
-    ----------
-    rows, correct, baseline_correct : int
-        Number of rows, and how many of them the model and the baseline predicted correctly.
-    points : list of (rows, accuracy, baseline accuracy)
-        Accuracy on each interval of ``every`` rows; ``rows`` is the number at its end.
-
-    Examples
-    --------
     >>> from mergesvm.features.maps.identity import Identity
     >>> from mergesvm.knowledge.signature import Signature
     >>> from mergesvm.methods.recursive.options import RecursiveOptions

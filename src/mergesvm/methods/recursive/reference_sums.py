@@ -14,7 +14,7 @@ from mergesvm.knowledge.algebra import decayed
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
 from mergesvm.knowledge.signature import Signature
-from mergesvm.methods.recursive.encoded_rows import EncodedRows
+from mergesvm.methods.recursive.row_encoder import EncodedRows
 
 MAX_BUFFER_BYTES = 2**26
 """Memory of the rows that wait to be summed."""
@@ -25,15 +25,8 @@ DEFAULT_BUFFER_ROWS, MIN_BUFFER_ROWS = 4096, 16
 class ReferenceSums:
     """Knowledge of rows of features, and a buffer of rows that are not summed yet.
 
-    Parameters
-    ----------
-    known : Knowledge
-        Knowledge to start from.
-    forgetting : float
-        Factor by which every new row multiplies the weight of all earlier rows.
+    Every new row multiplies the weight of all earlier rows by the factor ``forgetting``.
 
-    Examples
-    --------
     >>> import mergesvm as ms
     >>> reference = ReferenceSums(ms.Knowledge.zero(ms.Signature(ms.features.Identity(), 1)))
     >>> reference.append(EncodedRows(np.array([[1.0], [2.0]]), np.array([0, 1]), np.ones(2)), ["a", "b"])
@@ -116,16 +109,10 @@ class ReferenceSums:
 
     def piece(self, part: EncodedRows, labels: list[Label]) -> Knowledge:
         """Knowledge of these rows alone."""
-        signature = self.known.signature
+        signature, coded = self.known.signature, CategoricalLabels(part.codes, tuple(labels))
         anchor = self.known.anchor if self.known.labels else None
         weights = None if (part.weights == 1).all() else part.weights
-        piece = learn(
-            part.rows,
-            CategoricalLabels(part.codes, tuple(labels)),
-            weights,
-            per_class=signature.per_class,
-            anchor=anchor,
-        )
+        piece = learn(part.rows, coded, weights, per_class=signature.per_class, anchor=anchor)
         return replace(piece, signature=signature)
 
     def _decayed(self, part: EncodedRows) -> EncodedRows:

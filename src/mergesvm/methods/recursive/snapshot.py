@@ -28,18 +28,9 @@ def current_model(
     options: RecursiveOptions,
     knowledge: Callable[[], Knowledge] | None,
 ) -> LinearModel:
-    """Build the model of the current coefficients.
+    """Build the model of the current coefficients, for the classes with rows and their codes, sorted by label.
 
-    Parameters
-    ----------
-    rls : RecursiveLeastSquares
-    reference : Knowledge
-        Gives signature and provenance.
-    classes : list of (label, code)
-        The classes with rows, sorted by label.
-    options : RecursiveOptions
-    knowledge : callable, optional
-        Computes the knowledge of all rows, which probabilities need; None for a model without probabilities.
+    Signature and provenance are those of ``reference``. Probabilities need ``knowledge``, which sums all rows.
     """
     if not classes or not rls.total_weight > 0:
         raise KnowledgeError(

@@ -8,23 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.errors import SubtractionError
-from mergesvm.methods.recursive.encoded_rows import EncodedRows
-from mergesvm.methods.recursive.state_layout import N_HELD, OLDEST
-from mergesvm.methods.recursive.writable import WritableArrays
+from mergesvm.methods.recursive.row_encoder import EncodedRows
+from mergesvm.methods.recursive.state_layout import N_HELD, OLDEST, WritableArrays
 
 
 class Window(WritableArrays):
-    """A ring buffer of rows: when it is full, the next row replaces the oldest.
+    """A ring buffer of rows: when it is full, the next row replaces the oldest. Size 0 means no window.
 
-    Parameters
-    ----------
-    size : int
-        Maximum number of rows; 0 for no window.
-    width : int
-        Number of features.
-
-    Examples
-    --------
     >>> window = Window(2, 1)
     >>> window.push(EncodedRows(np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 0]), np.ones(3)))
     >>> window.held().rows.ravel()
@@ -62,11 +52,7 @@ class Window(WritableArrays):
 class WindowRemoval:
     """Finds rows in a window and removes them all at once.
 
-    Parameters
-    ----------
-    window : Window
-    tolerance : float
-        Largest difference, relative to the largest value of a row, at which two rows are the same.
+    Two rows are the same up to a difference of ``tolerance``, relative to the largest value of a row.
     """
 
     def __init__(self, window: Window, tolerance: float) -> None:
