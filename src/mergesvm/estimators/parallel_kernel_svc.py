@@ -15,10 +15,8 @@ from mergesvm.data.batch import Batch
 from mergesvm.engines.base import Engine
 from mergesvm.engines.resolve import resolve_engine
 from mergesvm.errors import DataError, EngineError, ParameterError
-from mergesvm.estimators.base import BaseClassifier
-from mergesvm.estimators.constraints import POSITIVE_INTEGER, POSITIVE_NUMBER, Number
+from mergesvm.estimators.base import POSITIVE_INTEGER, POSITIVE_NUMBER, BaseClassifier, Number
 from mergesvm.estimators.inputs import check_classes, rows_to_learn
-from mergesvm.methods.kernel.coordinator.exchange import Exchange
 from mergesvm.methods.kernel.options import STOPPING_RULES, KernelOptions
 from mergesvm.methods.kernel.progress import ProgressPrinter
 from mergesvm.methods.kernel.training import KernelTraining, check_rows
@@ -125,6 +123,7 @@ class ParallelKernelSVC(BaseClassifier):
     True
     """
 
+    _result_attribute = "_model"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseClassifier._parameter_constraints,
         "kernel": [StrOptions(set(KERNELS)), callable],
@@ -198,16 +197,10 @@ class ParallelKernelSVC(BaseClassifier):
             options = self._options()
             rows = self._rows(X, y, sample_weight)
             threads, spread = resolve_engine(self.engine, self.n_jobs)
-            training = KernelTraining.start(
-                rows,
-                options,
-                self.units,
-                spread or threads,
-                threads,
-                ties=self.ties,
-                precision=self.precision or "float64",
+            engine, precision = spread or threads, self.precision or "float64"
+            return self._train(
+                KernelTraining.start(rows, options, self.units, engine, threads, ties=self.ties, precision=precision)
             )
-            return self._train(training)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows, and train to the optimum of all rows, starting from the current dual variables.
@@ -252,8 +245,10 @@ class ParallelKernelSVC(BaseClassifier):
         if before not in (None, training):
             before.close()  # release the rows of the previous fit
         self._training = training
-        self._model, self._result = training.model, training.result
-        self.support_, self.n_iter_ = training.support, training.n_iter
+        self._model, self.support_, self.n_iter_ = training.model, training.support, training.n_iter
+        result = training.result
+        self.objective_, self.dual_gap_ = float(result.objectives.sum()), float(result.gaps.sum())
+        self.violation_, self.traffic_ = result.violation, result.exchange
         return self
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> Batch | Collection:
@@ -311,8 +306,7 @@ class ParallelKernelSVC(BaseClassifier):
     @property
     def model_(self) -> KernelModel:
         """The fitted model."""
-        check_is_fitted(self)
-        return self._model
+        return self._fitted._model
 
     @property
     def support_vectors_(self) -> Any:
@@ -333,33 +327,6 @@ class ParallelKernelSVC(BaseClassifier):
     def intercept_(self) -> NDArray[np.float64]:
         """Intercepts, one per pair of classes."""
         return self.model_.intercept_
-
-    @property
-    def objective_(self) -> float:
-        """The dual objective, summed over all pairs of classes."""
-        check_is_fitted(self)
-        return float(self._result.objectives.sum())
-
-    @property
-    def dual_gap_(self) -> float:
-        """The duality gap, summed over all pairs of classes."""
-        check_is_fitted(self)
-        return float(self._result.gaps.sum())
-
-    @property
-    def violation_(self) -> float:
-        """The largest remaining violation of the optimality conditions."""
-        check_is_fitted(self)
-        return self._result.violation
-
-    @property
-    def traffic_(self) -> Exchange:
-        """Bytes that each unit sent and received in each communication round of the last training."""
-        check_is_fitted(self)
-        return self._result.exchange
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_model")
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -7,14 +7,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NoReturn, Self
 
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.batch import Batch
 from mergesvm.engines.base import Engine
 from mergesvm.engines.resolve import resolve_engine
 from mergesvm.errors import FormError
-from mergesvm.estimators.base import LinearClassifier
-from mergesvm.estimators.constraints import Number
+from mergesvm.estimators.base import LinearClassifier, Number
 from mergesvm.estimators.inputs import check_classes, frozen_map_of, rows_to_learn, seed_of
 from mergesvm.features.base import FeatureMap
 from mergesvm.methods.pegasos.options import PegasosOptions
@@ -106,6 +104,7 @@ class PegasosSVC(LinearClassifier):
     True
     """
 
+    _result_attribute = "_learned"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,
         "lambda_": [Number(Real, LEAST, MOST, closed="both")],
@@ -171,8 +170,7 @@ class PegasosSVC(LinearClassifier):
         with self._fitting():
             options = self._options()
             batch = self._batch(X, y, reset=True)
-            mapping = self._feature_map()
-            features = frozen_map_of(mapping, batch.rows, y, self.engine)
+            features = frozen_map_of(self._feature_map(), batch.rows, y, self.engine)
             self._learned = train_pegasos(
                 batch,
                 features,
@@ -232,14 +230,12 @@ class PegasosSVC(LinearClassifier):
     @property
     def model_(self) -> LinearModel | PairwiseModel:
         """The fitted model."""
-        check_is_fitted(self)
-        return self._learned.model
+        return self._fitted._learned.model
 
     @property
     def n_iter_(self) -> int:
         """Largest number of steps of any binary problem so far."""
-        check_is_fitted(self)
-        return self._learned.steps
+        return self._fitted._learned.steps
 
     def _options(self) -> PegasosOptions:
         schedule = Schedule(
@@ -252,9 +248,6 @@ class PegasosSVC(LinearClassifier):
             self.intercept_scaling,
         )
         return PegasosOptions(schedule, self.multiclass, self.class_weight, self.ties, self.precision)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_learned")
 
 
 NO_SUMS = (
