@@ -479,7 +479,7 @@ def gradient(where: Path | None, options: argparse.Namespace) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ms.errors.SolverWarning)
             taken, machine = seconds(lambda machine=machine: machine.fit(problem.X, problem.y))
-        left = 1 - np.array(machine._result.history) / optimum
+        left = 1 - np.array(machine._training.result.history) / optimum
         # Below this, F* itself is not known: what is left there is rounding.
         known = np.flatnonzero(left < 1e-12)
         left = left[: known[0]] if len(known) else left

@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.engines.base import Engine
 from mergesvm.errors import ParameterError
-from mergesvm.estimators.inputs import map_of, restore_input_on_failure, rows_to_predict
+from mergesvm.estimators.inputs import restore_input_on_failure, rows_to_predict, seed_of
 from mergesvm.features.base import FeatureMap
+from mergesvm.features.spec import as_map
 from mergesvm.methods.proximal.options import MAX_C, MIN_C
 from mergesvm.models.base import Model
 from mergesvm.models.linear import LinearModel
@@ -148,7 +149,8 @@ class LinearClassifier(BaseClassifier):
 
     def _feature_map(self) -> FeatureMap:
         """The map that the parameters ``features``, ``n_features`` and ``random_state`` describe."""
-        return map_of(self.features, self.n_features, self.random_state)
+        seed = seed_of(self.random_state) if isinstance(self.features, str) else self.random_state
+        return as_map(self.features, self.n_features, seed)
 
     @property
     def features_(self) -> FeatureMap:

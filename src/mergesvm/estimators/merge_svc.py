@@ -110,19 +110,13 @@ class MergeSVC(LinearClassifier):
         engine: Engine | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.C = C
-        self.class_weight = class_weight
-        self.multiclass = multiclass
-        self.standardize = standardize
-        self.penalize_intercept = penalize_intercept
+        self.C, self.class_weight, self.multiclass = C, class_weight, multiclass
+        self.standardize, self.penalize_intercept = standardize, penalize_intercept
         self.ties = ties
         self.per_class = per_class
-        self.features = features
-        self.n_features = n_features
-        self.random_state = random_state
+        self.features, self.n_features, self.random_state = features, n_features, random_state
         self.precision = precision
-        self.engine = engine
-        self.n_jobs = n_jobs
+        self.engine, self.n_jobs = engine, n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from these rows, discarding earlier ones, and solve."""

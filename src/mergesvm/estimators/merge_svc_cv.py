@@ -120,22 +120,14 @@ class MergeSVCCV(LinearClassifier):
         engine: Engine | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.Cs = Cs
-        self.class_weights = class_weights
-        self.multiclass = multiclass
-        self.cv = cv
-        self.scoring = scoring
-        self.measure = measure
+        self.Cs, self.class_weights, self.multiclass = Cs, class_weights, multiclass
+        self.cv, self.scoring, self.measure = cv, scoring, measure
         self.calibration = calibration
-        self.standardize = standardize
-        self.penalize_intercept = penalize_intercept
+        self.standardize, self.penalize_intercept = standardize, penalize_intercept
         self.ties = ties
-        self.features = features
-        self.n_features = n_features
-        self.random_state = random_state
+        self.features, self.n_features, self.random_state = features, n_features, random_state
         self.precision = precision
-        self.engine = engine
-        self.n_jobs = n_jobs
+        self.engine, self.n_jobs = engine, n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from these rows, choose the parameters, and solve with them."""

@@ -169,27 +169,15 @@ class ParallelKernelSVC(BaseClassifier):
         verbose: bool = False,
         n_jobs: int | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.C = C
-        self.beta = beta
-        self.units = units
-        self.engine = engine
-        self.method = method
-        self.degree = degree
-        self.coef0 = coef0
-        self.class_weight = class_weight
-        self.tol = tol
-        self.stop = stop
-        self.max_iter = max_iter
+        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
+        self.C, self.beta, self.class_weight = C, beta, class_weight
+        self.units, self.engine, self.n_jobs = units, engine, n_jobs
+        self.method, self.accelerated = method, accelerated
+        self.tol, self.stop, self.max_iter = tol, stop, max_iter
         self.max_support_vectors = max_support_vectors
-        self.accelerated = accelerated
-        self.working_set = working_set
-        self.cache_size = cache_size
+        self.working_set, self.cache_size = working_set, cache_size
         self.precision = precision
-        self.ties = ties
-        self.verbose = verbose
-        self.n_jobs = n_jobs
+        self.ties, self.verbose = ties, verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model to these rows; under MPI, to those of all ranks."""

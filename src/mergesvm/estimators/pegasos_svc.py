@@ -138,23 +138,14 @@ class PegasosSVC(LinearClassifier):
         engine: Engine | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.lambda_ = lambda_
-        self.n_iter = n_iter
-        self.multiclass = multiclass
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.average = average
-        self.project = project
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.ties = ties
-        self.features = features
-        self.n_features = n_features
-        self.random_state = random_state
+        self.lambda_, self.alpha = lambda_, alpha
+        self.n_iter, self.batch_size = n_iter, batch_size
+        self.average, self.project = average, project
+        self.fit_intercept, self.intercept_scaling = fit_intercept, intercept_scaling
+        self.multiclass, self.class_weight, self.ties = multiclass, class_weight, ties
+        self.features, self.n_features, self.random_state = features, n_features, random_state
         self.precision = precision
-        self.engine = engine
-        self.n_jobs = n_jobs
+        self.engine, self.n_jobs = engine, n_jobs
 
     def fit(self, X: Any, y: Any, initial: Any = None) -> Self:
         """Learn from these rows, discarding earlier ones.
@@ -238,15 +229,9 @@ class PegasosSVC(LinearClassifier):
         return self._fitted._learned.steps
 
     def _options(self) -> PegasosOptions:
-        schedule = Schedule(
-            self.lambda_ if self.alpha is None else self.alpha,
-            self.n_iter,
-            self.batch_size,
-            self.average,
-            self.project,
-            self.fit_intercept,
-            self.intercept_scaling,
-        )
+        lambda_ = self.lambda_ if self.alpha is None else self.alpha
+        intercept = self.fit_intercept, self.intercept_scaling
+        schedule = Schedule(lambda_, self.n_iter, self.batch_size, self.average, self.project, *intercept)
         return PegasosOptions(schedule, self.multiclass, self.class_weight, self.ties, self.precision)
 
 

@@ -118,16 +118,12 @@ class RecursiveSVC(LinearClassifier):
         n_features: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.C = C
-        self.class_weight = class_weight
+        self.C, self.class_weight = C, class_weight
         self.penalize_intercept = penalize_intercept
-        self.forgetting = forgetting
-        self.window = window
+        self.forgetting, self.window = forgetting, window
         self.check_every = check_every
         self.per_class = per_class
-        self.features = features
-        self.n_features = n_features
-        self.random_state = random_state
+        self.features, self.n_features, self.random_state = features, n_features, random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from these rows, discarding earlier ones: arrays, tables or a scan."""

@@ -23,7 +23,6 @@ from mergesvm.methods.recursive.reference_sums import ReferenceSums
 from mergesvm.methods.recursive.rls import RecursiveLeastSquares
 from mergesvm.methods.recursive.row_encoder import MAX_VALUE, EncodedRows, RowEncoder
 from mergesvm.methods.recursive.snapshot import current_model
-from mergesvm.methods.recursive.window import WindowRemoval
 from mergesvm.models.linear import LinearModel
 
 MAX_SHOWN_ROUNDING = 1e-10
@@ -95,7 +94,7 @@ class LiveModel:
     @property
     def signature(self) -> Signature:
         """The columns of the rows, their feature map, and the kind of the labels."""
-        return self._reference.signature
+        return self._reference.known.signature
 
     @property
     def labels(self) -> list[Label]:
@@ -116,8 +115,6 @@ class LiveModel:
         if self.options.forgetting != 1:  # the weight of a class may have decayed to zero
             return [(label, self._encoder.codes[label]) for label in self.knowledge().labels]
         return sorted((self.labels[code], int(code)) for code in np.flatnonzero(self._rls.class_rows))
-
-    # Learning.
 
     def learn_one(self, row: Any, label: Any, weight: float = 1.0) -> None:
         """Learn one row, in O(width^2) and without allocations."""
@@ -287,10 +284,7 @@ class LiveModel:
     def _remove_from_window(self, batch: Batch) -> None:
         # Feature maps round rows differently depending on their place in a block.
         tolerance = 100 * np.finfo(self.signature.features.dtype).eps if self.signature.mapped else 0.0
-        removal = WindowRemoval(self._rls.window, tolerance)
-        for part, numbers in self._encoder.parts(batch):
-            removal.mark(part, numbers, self.labels)
-        removal.apply()
+        self._rls.window.remove(self._encoder.parts(batch), tolerance, self.labels)
         self._rls.recount()
 
     def _admit(self, batch: Batch) -> None:
@@ -304,8 +298,6 @@ class LiveModel:
         self._rls.add_class(self._encoder.add(label))
         self._reference.set_label_kind(label_kind(label))
         return self._encoder.codes[label]
-
-    # Checks.
 
     def _count(self, n_rows: int) -> None:
         self.rows_seen += n_rows
@@ -342,8 +334,6 @@ class LiveModel:
         knowledge = self.knowledge()
         self._rls.restart(knowledge, [self._encoder.codes[label] for label in knowledge.labels])
 
-    # Results.
-
     def knowledge(self) -> Knowledge:
         """Knowledge of all rows, or of those in the window, which can be merged, saved and solved."""
         if not self.options.window:
@@ -356,7 +346,7 @@ class LiveModel:
         """The current model; without probabilities it costs little more than its coefficients."""
         self._settle()
         classes = self._present_classes()
-        knowledge = self.knowledge if probabilities else None
+        knowledge = self.knowledge() if probabilities else None
         return current_model(self._rls, self._reference.known, classes, self.options, knowledge)
 
     def predict_one(self, row: Any) -> Label | None:

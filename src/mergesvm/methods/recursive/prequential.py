@@ -103,9 +103,6 @@ class Prequential:
                 self.points.append((end, hits / seen, baseline_hits / seen))
                 self._open = (0, 0, 0)
                 if len(self.points) == MAX_POINTS:
-                    self._merge_points()
-
-    def _merge_points(self) -> None:
-        pairs = zip(self.points[::2], self.points[1::2], strict=True)
-        self.points = [(b[0], (a[1] + b[1]) / 2, (a[2] + b[2]) / 2) for a, b in pairs]
-        self.every *= 2
+                    pairs = zip(self.points[::2], self.points[1::2], strict=True)
+                    self.points = [(b[0], (a[1] + b[1]) / 2, (a[2] + b[2]) / 2) for a, b in pairs]
+                    self.every *= 2

@@ -13,7 +13,6 @@ from mergesvm.data.labels import CategoricalLabels, Label
 from mergesvm.knowledge.algebra import decayed
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
-from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.recursive.row_encoder import EncodedRows
 
 MAX_BUFFER_BYTES = 2**26
@@ -104,8 +103,10 @@ class ReferenceSums:
         return self.known
 
     def _with(self, known: Knowledge, part: EncodedRows, labels: list[Label]) -> Knowledge:
-        piece, factor = self.piece(self._decayed(part), labels), self.forgetting ** len(part.rows)
-        return (known if factor == 1 else decayed(known, factor)) + piece
+        if self.forgetting == 1:
+            return known + self.piece(part, labels)
+        weights = part.weights * self.forgetting ** np.arange(len(part.rows) - 1, -1, -1.0)
+        return decayed(known, self.forgetting ** len(part.rows)) + self.piece(part._replace(weights=weights), labels)
 
     def piece(self, part: EncodedRows, labels: list[Label]) -> Knowledge:
         """Knowledge of these rows alone."""
@@ -115,19 +116,9 @@ class ReferenceSums:
         piece = learn(part.rows, coded, weights, per_class=signature.per_class, anchor=anchor)
         return replace(piece, signature=signature)
 
-    def _decayed(self, part: EncodedRows) -> EncodedRows:
-        if self.forgetting == 1:
-            return part
-        return part._replace(weights=part.weights * self.forgetting ** np.arange(len(part.rows) - 1, -1, -1.0))
-
     def set_label_kind(self, kind: str) -> None:
         """Note the kind of the labels in the signature."""
         self.known = replace(self.known, signature=replace(self.known.signature, labels=kind))
-
-    @property
-    def signature(self) -> Signature:
-        """The signature of the sums."""
-        return self.known.signature
 
     def __getstate__(self) -> dict[str, Any]:
         buffered = tuple(self._buffer.slice(0, self._n_buffered))

@@ -11,21 +11,12 @@ from numpy.typing import NDArray
 
 from mergesvm.knowledge.gram.jit_policy import GRAM_JIT
 from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.methods.recursive import state_layout as layout
 from mergesvm.methods.recursive.normal_equations import NormalEquations
 from mergesvm.methods.recursive.options import RecursiveOptions
 from mergesvm.methods.recursive.rls_state import RLSState, woodbury_update
 from mergesvm.methods.recursive.row_encoder import EncodedRows
-from mergesvm.methods.recursive.state_layout import (
-    INACCURATE,
-    LEARNED,
-    NOT_FINITE,
-    RIDGE,
-    RIDGE_CURSOR,
-    ROUNDING,
-    TOTAL_WEIGHT,
-    Vector,
-    WritableArrays,
-)
+from mergesvm.methods.recursive.state_layout import Vector, WritableArrays
 from mergesvm.methods.recursive.window import Window
 
 
@@ -83,7 +74,7 @@ class RecursiveLeastSquares(WritableArrays):
     @property
     def rounding(self) -> float:
         """Estimate of the relative rounding error of the coefficients since the last fresh start."""
-        since = float(self.state.scalars[ROUNDING])
+        since = float(self.state.scalars[layout.ROUNDING])
         return since + self._fresh_rounding if since else 0.0
 
     @property
@@ -91,14 +82,12 @@ class RecursiveLeastSquares(WritableArrays):
         """Weight of all rows."""
         if self._unsolved:
             self._solve()
-        return float(self.state.scalars[TOTAL_WEIGHT])
+        return float(self.state.scalars[layout.TOTAL_WEIGHT])
 
     @property
     def max_update_rows(self) -> int:
         """Number of rows above which recomputing the inverse is cheaper than updating it."""
         return max(1, self.width // (8 if self._equations is None else 32))
-
-    # Rows one by one, compiled.
 
     def learn_rows(
         self, block: Vector, codes: NDArray[np.int64], weights: Vector, predicted: NDArray[np.int64]
@@ -110,15 +99,15 @@ class RecursiveLeastSquares(WritableArrays):
         options = self.forgetting, 1 / self.C, self.restored, self.intercept_penalty
         arrays = *self._writable_arrays(), *self.window.arrays, self._scores
         learned, status = _jit().learn_rows(block, codes, weights, *options, *arrays, predicted)
-        self.stale = status == INACCURATE
-        return learned, status == LEARNED
+        self.stale = status == layout.INACCURATE
+        return learned, status == layout.LEARNED
 
     def learn_row(self, row: Vector, code: int, weight: float) -> bool:
         """Learn one row, without forgetting or a window. Returns False if it is not finite."""
         class_weights, *arrays = self._writable_arrays()
         status = _jit().learn_row(row, code, float(weight * class_weights[code]), *arrays)
-        self.stale = status == INACCURATE
-        return bool(status != NOT_FINITE)
+        self.stale = status == layout.INACCURATE
+        return bool(status != layout.NOT_FINITE)
 
     def _writable_arrays(self) -> tuple[Any, ...]:
         """The state as compiled functions take it, with the inverse up to date."""
@@ -131,8 +120,6 @@ class RecursiveLeastSquares(WritableArrays):
         state = self.state
         arrays = state.coefs, state.vectors, state.target_means, state.class_rows, state.scalars, self._scores
         return int(_jit().best_class(row, self.intercept_penalty, *arrays))
-
-    # Blocks of rows, by BLAS.
 
     def count(self, codes: NDArray[np.int64], sign: int = 1) -> None:
         """Add the rows of a block to the row counts (sign 1), or subtract them (sign -1)."""
@@ -157,8 +144,6 @@ class RecursiveLeastSquares(WritableArrays):
             self._equations = None
             self.state.write_pending()
             self.stale = not woodbury_update(self.state, block, codes, weights, sign)
-
-    # Fresh starts from sums.
 
     def restart(self, knowledge: Knowledge, places: list[int]) -> None:
         """Recompute everything from knowledge of the current rows; ``places`` are the codes of its classes."""
@@ -193,7 +178,8 @@ class RecursiveLeastSquares(WritableArrays):
             self._solve()
         if self._uninverted:
             assert self._equations is not None
-            self.state.load_inverse(self._equations.inverse())
+            self.state.inverse[: self.width, : self.width] = self._equations.inverse()
+            self.state.fill_diagonal_squares()
             self._equations, self._uninverted = None, False
 
     def decay(self, n_rows: int) -> None:
@@ -203,12 +189,12 @@ class RecursiveLeastSquares(WritableArrays):
 
     def checkpoint(self) -> tuple[Any, ...]:
         """Everything that :meth:`rollback` needs and that cannot be recomputed."""
-        ridge, cursor = self.state.vectors[RIDGE].copy(), int(self.state.counters[RIDGE_CURSOR])
+        ridge, cursor = self.state.vectors[layout.RIDGE].copy(), int(self.state.counters[layout.RIDGE_CURSOR])
         return self.window.held(), self.class_rows.copy(), ridge, cursor
 
     def rollback(self, checkpoint: tuple[Any, ...]) -> None:
         """Undo everything since the checkpoint; coefficients are left to :meth:`restart`."""
-        held, class_rows, self.state.vectors[RIDGE], self.state.counters[RIDGE_CURSOR] = checkpoint
+        held, class_rows, self.state.vectors[layout.RIDGE], self.state.counters[layout.RIDGE_CURSOR] = checkpoint
         self.window.replace(held)
         self.class_rows[:] = 0
         self.class_rows[: len(class_rows)] = class_rows

@@ -83,11 +83,6 @@ class RLSState(WritableArrays):
             self.vectors[line, : self.width] = value
         self.target_means[:] = fresh.target_means
 
-    def load_inverse(self, inverse: Vector) -> None:
-        """Take the upper triangle of the inverse."""
-        self.inverse[: self.width, : self.width] = inverse
-        self.fill_diagonal_squares()
-
     @property
     def ridge(self) -> Vector:
         """The penalty on each coefficient, (width,)."""

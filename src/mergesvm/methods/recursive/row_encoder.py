@@ -118,7 +118,10 @@ class RowEncoder:
             row = self._in_order(row)
         numbers = np.asarray(row)
         if numbers.dtype.kind not in "biuf" or numbers.shape != self._shape or isinstance(row, np.ma.MaskedArray):
-            raise DataError(_not_a_row(row, numbers, self._shape[0]))
+            inputs = self._shape[0]
+            if numbers.ndim == 1 and numbers.dtype.kind in "biuf" and len(numbers) != inputs:
+                raise DataError(f"The row has {len(numbers)} features, but {inputs} are expected.")
+            raise DataError(f"A row must be a sequence of {inputs} numbers. Got {row!r:.200}.")
         if self._mapped:
             features = self._signature.features
             mapped = np.empty((1, features.width), dtype=features.dtype)
@@ -140,9 +143,3 @@ class RowEncoder:
                 f"The row has feature {extra!r}, which earlier rows did not have. All rows need the same features."
             )
         return values if len(names) > 1 else (values,)
-
-
-def _not_a_row(row: Any, numbers: NDArray[Any], inputs: int) -> str:
-    if numbers.ndim == 1 and numbers.dtype.kind in "biuf" and len(numbers) != inputs:
-        return f"The row has {len(numbers)} features, but {inputs} are expected."
-    return f"A row must be a sequence of {inputs} numbers. Got {row!r:.200}."
