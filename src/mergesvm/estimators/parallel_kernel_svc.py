@@ -124,6 +124,7 @@ class ParallelKernelSVC(BaseClassifier):
     """
 
     _result_attribute = "_model"
+    _training: KernelTraining | None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseClassifier._parameter_constraints,
         "kernel": [StrOptions(set(KERNELS)), callable],
@@ -213,8 +214,6 @@ class ParallelKernelSVC(BaseClassifier):
             training = self._continued()
             training.remove(batch)
             return self._train(training)
-
-    _training: KernelTraining | None
 
     def _continued(self) -> KernelTraining:
         """The training of the last fit, with the current options."""

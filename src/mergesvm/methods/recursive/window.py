@@ -69,4 +69,4 @@ class Window(WritableArrays):
                         f"{len(kept):,} rows in the window. Nothing was removed."
                     )
                 kept[found[distance[found].argmin()]] = False
-        self.replace(EncodedRows(*(array[kept] for array in held)))
+        self.replace(EncodedRows(held.rows[kept], held.codes[kept], held.weights[kept]))
