@@ -21,6 +21,7 @@ import mergesvm as ms
 from machine import describe, warm_memory
 from mergesvm.data.batch import Batch
 from mergesvm.engines import Threads
+from mergesvm.methods.recursive.options import RecursiveOptions
 from mergesvm.methods.recursive.rls import RecursiveLeastSquares
 from tables import table
 
@@ -160,7 +161,7 @@ def per_second(contenders, repeats=5):
 
 
 def recursion_of(width, n_classes, X, y):
-    recursion = RecursiveLeastSquares(width, 1.0)
+    recursion = RecursiveLeastSquares(width, RecursiveOptions())
     for _ in range(n_classes):
         recursion.add_class(1.0)
     recursion.learn_rows(X[:3], y[:3], np.ones(3), NO_PREDICTIONS)

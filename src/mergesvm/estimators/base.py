@@ -3,22 +3,63 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils._param_validation import Interval, InvalidParameterError, Options, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
+from mergesvm.engines.base import Engine
 from mergesvm.errors import ParameterError
-from mergesvm.estimators.constraints import SHARED_CONSTRAINTS
-from mergesvm.estimators.inputs import map_of, restore_input_on_failure, rows_to_predict
+from mergesvm.estimators.inputs import restore_input_on_failure, rows_to_predict, seed_of
 from mergesvm.features.base import FeatureMap
+from mergesvm.features.spec import as_map
+from mergesvm.methods.proximal.options import MAX_C, MIN_C
 from mergesvm.models.base import Model
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.multiclass.class_weights import CLASS_WEIGHT_SCHEMES
+from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
+from mergesvm.multiclass.votes import TIE_RULES
+
+
+class Number(Interval):
+    """An interval that excludes booleans, which ``Interval`` accepts as 0 and 1.
+
+    >>> whole = Number(Integral, 1, None, closed="left")
+    >>> whole.is_satisfied_by(3), whole.is_satisfied_by(True)
+    (True, False)
+    """
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Whether the value is a number within the interval."""
+        return not isinstance(val, (bool, np.bool_)) and bool(super().is_satisfied_by(val))
+
+
+POSITIVE_INTEGER = Number(Integral, 1, None, closed="left")
+POSITIVE_NUMBER = Number(Real, 0, None, closed="neither")
+
+SHARED_CONSTRAINTS: dict[str, list[Any]] = {
+    "C": [Interval(Real, MIN_C, MAX_C, closed="both")],
+    "class_weight": [StrOptions(set(CLASS_WEIGHT_SCHEMES)), Mapping, None],
+    "multiclass": [StrOptions(set(MULTICLASS_SCHEMES))],
+    "ties": [StrOptions(set(TIE_RULES))],
+    "standardize": ["boolean"],
+    "penalize_intercept": ["boolean"],
+    "per_class": ["boolean"],
+    "features": [FeatureMap, str, None],
+    "n_features": [POSITIVE_NUMBER, None],  # the map "pca" takes a fraction of the variance
+    "random_state": [Number(Integral, 0, None, closed="left"), np.random.RandomState, None],
+    "precision": [StrOptions({"float32", "float64"}), None],
+    "engine": [Engine, None],
+    "n_jobs": [POSITIVE_INTEGER, Options(Integral, {-1}), None],
+}
+"""Constraints of the parameters that mean the same in every estimator."""
 
 
 class BaseClassifier(ClassifierMixin, BaseEstimator):
@@ -29,6 +70,18 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARED_CONSTRAINTS
+
+    _result_attribute: ClassVar[str]
+    """The attribute that a fitted estimator has."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, self._result_attribute)
+
+    @property
+    def _fitted(self) -> Self:
+        """The estimator itself; raises an error if it is not fitted."""
+        check_is_fitted(self)
+        return self
 
     @property
     @abstractmethod
@@ -43,13 +96,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
             yield
 
     def _validate_params(self) -> None:
-        """Check the parameters against their constraints.
-
-        Raises
-        ------
-        ParameterError
-            Names the parameter, the value, and what is allowed.
-        """
+        """Check the parameters against their constraints; errors are raised as ``ParameterError``."""
         try:
             super()._validate_params()
         except InvalidParameterError as error:
@@ -102,7 +149,8 @@ class LinearClassifier(BaseClassifier):
 
     def _feature_map(self) -> FeatureMap:
         """The map that the parameters ``features``, ``n_features`` and ``random_state`` describe."""
-        return map_of(self.features, self.n_features, self.random_state)
+        seed = seed_of(self.random_state) if isinstance(self.features, str) else self.random_state
+        return as_map(self.features, self.n_features, seed)
 
     @property
     def features_(self) -> FeatureMap:

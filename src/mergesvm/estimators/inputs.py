@@ -18,7 +18,6 @@ from mergesvm.data.rows.convert import as_rows
 from mergesvm.engines.resolve import resolve_engine
 from mergesvm.errors import ParameterError
 from mergesvm.features.base import FeatureMap
-from mergesvm.features.spec import as_map
 from mergesvm.knowledge.learning.learner import freeze_on_root
 
 INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
@@ -87,11 +86,6 @@ def rows_to_predict(estimator: BaseEstimator, X: Any) -> Rows:
     rows = as_rows(X)
     validate_data(estimator, X, reset=False, skip_check_array=True)
     return rows
-
-
-def map_of(features: FeatureMap | str | None, n_features: int | None, random_state: Any) -> FeatureMap:
-    """The feature map that the parameters ``features``, ``n_features`` and ``random_state`` describe."""
-    return as_map(features, n_features, seed_of(random_state) if isinstance(features, str) else random_state)
 
 
 def seed_of(random_state: Any) -> int:

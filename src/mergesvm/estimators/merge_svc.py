@@ -88,6 +88,7 @@ class MergeSVC(LinearClassifier):
     True
     """
 
+    _result_attribute = "knowledge_"
     knowledge_: Knowledge
     _model: LinearModel | PairwiseModel | None
     _options: dict[str, Any]
@@ -109,19 +110,13 @@ class MergeSVC(LinearClassifier):
         engine: Engine | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.C = C
-        self.class_weight = class_weight
-        self.multiclass = multiclass
-        self.standardize = standardize
-        self.penalize_intercept = penalize_intercept
+        self.C, self.class_weight, self.multiclass = C, class_weight, multiclass
+        self.standardize, self.penalize_intercept = standardize, penalize_intercept
         self.ties = ties
         self.per_class = per_class
-        self.features = features
-        self.n_features = n_features
-        self.random_state = random_state
+        self.features, self.n_features, self.random_state = features, n_features, random_state
         self.precision = precision
-        self.engine = engine
-        self.n_jobs = n_jobs
+        self.engine, self.n_jobs = engine, n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from these rows, discarding earlier ones, and solve."""
@@ -197,25 +192,21 @@ class MergeSVC(LinearClassifier):
     @property
     def features_(self) -> FeatureMap:
         """The frozen feature map; the identity for a linear model."""
-        check_is_fitted(self)
-        return self.knowledge_.features
+        return self._fitted.knowledge_.features
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The classes, sorted."""
-        check_is_fitted(self)
-        return self.knowledge_.classes
+        return self._fitted.knowledge_.classes
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Knowledge:
         if self.engine is not None and getattr(self.engine, "root", None) is not None:
             raise ParameterError(f"A MergeSVC is fitted on all ranks: use {type(self.engine).__name__}(root=None).")
         rows, labels = rows_to_learn(self, X, y, reset, self.engine, own=True)
-        knowledge = None if reset else self.knowledge_
-        if knowledge is not None:
-            features = knowledge.features
+        if reset:
+            anchor, features = None, frozen_map_of(self._feature_map(), rows, labels, self.engine)
         else:
-            mapping = self._feature_map()
-            features = frozen_map_of(mapping, rows, labels, self.engine)
+            anchor, features = self.knowledge_.anchor, self.knowledge_.features
         return learn(
             rows,
             labels,
@@ -223,7 +214,7 @@ class MergeSVC(LinearClassifier):
             features=features,
             per_class=self.per_class,
             class_weight=self._pooled_weights(),
-            anchor=None if knowledge is None else knowledge.anchor,
+            anchor=anchor,
             precision=self.precision,
             engine=self.engine,
             n_jobs=self.n_jobs,
@@ -253,6 +244,3 @@ class MergeSVC(LinearClassifier):
         # The current options are kept for a model that is solved later: parameters set later wait for fit or resolve.
         self.knowledge_, self._model, self._options = knowledge, model, self._current_options()
         return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "knowledge_")

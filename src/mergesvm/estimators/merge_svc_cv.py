@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.analysis.cross_validation.grid import Grid
 from mergesvm.analysis.cross_validation.scoring import SCORINGS
@@ -30,6 +28,8 @@ from mergesvm.knowledge.learning.learn import learn
 from mergesvm.models.calibration import CURVES
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
+
+CHOSEN = ("C", "class_weight", "multiclass")
 
 
 class MergeSVCCV(LinearClassifier):
@@ -86,6 +86,7 @@ class MergeSVCCV(LinearClassifier):
     ('ovo', True, 50)
     """
 
+    _result_attribute = "validation_"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,
         "multiclass": [StrOptions({"ovr", "ovo"}), "array-like"],
@@ -119,22 +120,14 @@ class MergeSVCCV(LinearClassifier):
         engine: Engine | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.Cs = Cs
-        self.class_weights = class_weights
-        self.multiclass = multiclass
-        self.cv = cv
-        self.scoring = scoring
-        self.measure = measure
+        self.Cs, self.class_weights, self.multiclass = Cs, class_weights, multiclass
+        self.cv, self.scoring, self.measure = cv, scoring, measure
         self.calibration = calibration
-        self.standardize = standardize
-        self.penalize_intercept = penalize_intercept
+        self.standardize, self.penalize_intercept = standardize, penalize_intercept
         self.ties = ties
-        self.features = features
-        self.n_features = n_features
-        self.random_state = random_state
+        self.features, self.n_features, self.random_state = features, n_features, random_state
         self.precision = precision
-        self.engine = engine
-        self.n_jobs = n_jobs
+        self.engine, self.n_jobs = engine, n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from these rows, choose the parameters, and solve with them."""
@@ -149,59 +142,38 @@ class MergeSVCCV(LinearClassifier):
 
             # An error on one rank is raised on all.
             numbers = given() if spread is None else spread.ranks.on_all(given)
+            if numbers is not None:
+                groups = None  # the splitter has used them
+            n_folds = 5 if self.cv is None else self.cv
             folds = learn(
                 rows,
                 labels,
                 sample_weight,
                 features=frozen_map_of(mapping, rows, labels, self.engine),
-                folds=self._n_folds() if numbers is None else numbers,
-                groups=groups if numbers is None else None,
+                folds=n_folds if numbers is None else numbers,
+                groups=groups,
                 precision=self.precision,
                 engine=self.engine,
                 n_jobs=self.n_jobs,
             )
             again = self.measure and isinstance(rows, Rows) and isinstance(self.engine, Threads | None)
-            validation = validate(
-                folds,
-                rows if again else None,
-                labels if again else None,
-                sample_weight if again else None,
-                Cs=self.Cs,
-                class_weights=self.class_weights,
-                multiclass=self.multiclass,
-                standardize=self.standardize,
-                penalize_intercept=self.penalize_intercept,
-                ties=self.ties,
-                scoring=self.scoring,
-                groups=groups if numbers is None else None,
-                numbers=numbers,
-                n_jobs=self.n_jobs,
-            )
-            self._model = self._solved(validation, rows, labels, sample_weight, groups, numbers)
+            data = (rows, labels, sample_weight) if again else (None, None, None)
+            shared: dict[str, Any] = {"groups": groups, "numbers": numbers, "n_jobs": self.n_jobs}
+            validation = validate(folds, *data, scoring=self.scoring, **self._grid() | shared)
+            if self.calibration is None:
+                self._model = validation.solve(self.n_jobs)
+            else:
+                self._model = validation.calibrated(rows, labels, sample_weight, self.calibration, **shared)
             self.folds_, self.validation_ = folds, validation
         return self
 
-    def _solved(
-        self, validation: Validation, rows: Any, labels: Any, sample_weight: Any, groups: Any, numbers: Any
-    ) -> LinearModel | PairwiseModel:
-        if self.calibration is None:
-            return validation.solve(self.n_jobs)
-        return validation.calibrated(
-            rows,
-            labels,
-            sample_weight,
-            self.calibration,
-            groups=groups if numbers is None else None,
-            numbers=numbers,
-            n_jobs=self.n_jobs,
-        )
-
-    def _n_folds(self) -> Any:
-        return 5 if self.cv is None else self.cv
+    def _grid(self) -> dict[str, Any]:
+        names = ("Cs", "class_weights", "multiclass", "standardize", "penalize_intercept", "ties")
+        return {name: getattr(self, name) for name in names}
 
     def _check_options(self) -> None:
         """Check parameters that depend on each other, before anything is learned."""
-        Grid.of(self.Cs, self.class_weights, self.multiclass, self.standardize, self.penalize_intercept, self.ties)
+        Grid.of(**self._grid())
         if self.calibration is not None and self.engine is not None and not isinstance(self.engine, Threads):
             raise ParameterError(
                 f"calibration={self.calibration!r} needs the rows in memory, and {type(self.engine).__name__} keeps "
@@ -233,62 +205,50 @@ class MergeSVCCV(LinearClassifier):
     @property
     def model_(self) -> LinearModel | PairwiseModel:
         """The model of all rows with the chosen parameters."""
-        check_is_fitted(self)
-        return self._model
+        return self._fitted._model
 
     @property
     def knowledge_(self) -> Knowledge:
         """Knowledge of all rows."""
-        check_is_fitted(self)
-        return self.folds_.total
+        return self._fitted.folds_.total
 
     @property
     def C_(self) -> float:  # noqa: N802 - scikit-learn's name
         """The chosen C."""
-        check_is_fitted(self)
-        return self.validation_.best.C
+        return self._fitted.validation_.best.C
 
     @property
-    def class_weight_(self) -> Mapping[Any, float] | str | None:
+    def class_weight_(self) -> Any:
         """The chosen class weights."""
-        check_is_fitted(self)
-        weighting: Mapping[Any, float] | str | None = self.validation_.best.class_weight
-        return weighting
+        return self._fitted.validation_.best.class_weight
 
     @property
     def multiclass_(self) -> str:
         """The chosen multi-class scheme."""
-        check_is_fitted(self)
-        return self.validation_.best.multiclass
+        return self._fitted.validation_.best.multiclass
 
     @property
     def best_index_(self) -> int:
         """Index of the best candidate in ``cv_results_``."""
-        check_is_fitted(self)
-        return self.validation_.best_index
+        return self._fitted.validation_.best_index
 
     @property
     def best_score_(self) -> float:
         """Mean score of the best candidate on held-out rows."""
-        check_is_fitted(self)
-        return self.validation_.best_score
+        return self._fitted.validation_.best_score
 
     @property
     def best_params_(self) -> dict[str, Any]:
         """The chosen parameters as a dict."""
-        return {"C": self.C_, "class_weight": self.class_weight_, "multiclass": self.multiclass_}
+        return {name: getattr(self, f"{name}_") for name in CHOSEN}
 
     @property
     def cv_results_(self) -> dict[str, Any]:
         """Scores of all candidates, as in ``GridSearchCV``."""
-        check_is_fitted(self)
-        validation = self.validation_
+        validation = self._fitted.validation_
         scores, means = validation.scores[validation.scoring[0]], validation.mean()
-        params = [
-            {"C": options.C, "class_weight": options.class_weight, "multiclass": options.multiclass}
-            for options in validation.grid
-        ]
-        columns = {f"param_{name}": _column([each[name] for each in params]) for name in params[0]}
+        params = [{name: getattr(options, name) for name in CHOSEN} for options in validation.grid]
+        columns = {f"param_{name}": _column([each[name] for each in params]) for name in CHOSEN}
         splits = {f"split{fold}_test_score": scores[:, fold] for fold in range(scores.shape[1])}
         order = np.where(np.isnan(means), -np.inf, means)
         return {
@@ -299,9 +259,6 @@ class MergeSVCCV(LinearClassifier):
             "std_test_score": np.array([np.nanstd(row) if not np.isnan(row).all() else np.nan for row in scores]),
             "rank_test_score": np.array([1 + int((order > value).sum()) for value in order]),
         }
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "validation_")
 
 
 def _column(values: list[Any]) -> np.ma.MaskedArray[Any, Any]:

@@ -15,10 +15,8 @@ from mergesvm.data.batch import Batch
 from mergesvm.engines.base import Engine
 from mergesvm.engines.resolve import resolve_engine
 from mergesvm.errors import DataError, EngineError, ParameterError
-from mergesvm.estimators.base import BaseClassifier
-from mergesvm.estimators.constraints import POSITIVE_INTEGER, POSITIVE_NUMBER, Number
+from mergesvm.estimators.base import POSITIVE_INTEGER, POSITIVE_NUMBER, BaseClassifier, Number
 from mergesvm.estimators.inputs import check_classes, rows_to_learn
-from mergesvm.methods.kernel.messages import Exchange
 from mergesvm.methods.kernel.options import STOPPING_RULES, KernelOptions
 from mergesvm.methods.kernel.trainer import ProgressPrinter
 from mergesvm.methods.kernel.training import KernelTraining, check_rows
@@ -125,6 +123,8 @@ class ParallelKernelSVC(BaseClassifier):
     True
     """
 
+    _result_attribute = "_model"
+    _training: KernelTraining | None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseClassifier._parameter_constraints,
         "kernel": [StrOptions(set(KERNELS)), callable],
@@ -170,27 +170,15 @@ class ParallelKernelSVC(BaseClassifier):
         verbose: bool = False,
         n_jobs: int | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.C = C
-        self.beta = beta
-        self.units = units
-        self.engine = engine
-        self.method = method
-        self.degree = degree
-        self.coef0 = coef0
-        self.class_weight = class_weight
-        self.tol = tol
-        self.stop = stop
-        self.max_iter = max_iter
+        self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
+        self.C, self.beta, self.class_weight = C, beta, class_weight
+        self.units, self.engine, self.n_jobs = units, engine, n_jobs
+        self.method, self.accelerated = method, accelerated
+        self.tol, self.stop, self.max_iter = tol, stop, max_iter
         self.max_support_vectors = max_support_vectors
-        self.accelerated = accelerated
-        self.working_set = working_set
-        self.cache_size = cache_size
+        self.working_set, self.cache_size = working_set, cache_size
         self.precision = precision
-        self.ties = ties
-        self.verbose = verbose
-        self.n_jobs = n_jobs
+        self.ties, self.verbose = ties, verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model to these rows; under MPI, to those of all ranks."""
@@ -198,16 +186,10 @@ class ParallelKernelSVC(BaseClassifier):
             options = self._options()
             rows = self._rows(X, y, sample_weight)
             threads, spread = resolve_engine(self.engine, self.n_jobs)
-            training = KernelTraining(
-                rows,
-                options,
-                self.units,
-                spread or threads,
-                threads,
-                ties=self.ties,
-                precision=self.precision or "float64",
+            engine, precision = spread or threads, self.precision or "float64"
+            return self._train(
+                KernelTraining(rows, options, self.units, engine, threads, ties=self.ties, precision=precision)
             )
-            return self._train(training)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows, and train to the optimum of all rows, starting from the current dual variables.
@@ -233,8 +215,6 @@ class ParallelKernelSVC(BaseClassifier):
             training.remove(batch)
             return self._train(training)
 
-    _training: KernelTraining | None
-
     def _continued(self) -> KernelTraining:
         """The training of the last fit, with the current options."""
         training: KernelTraining | None = self.__dict__.get("_training")
@@ -252,8 +232,10 @@ class ParallelKernelSVC(BaseClassifier):
         if before not in (None, training):
             before.close()  # release the rows of the previous fit
         self._training = training
-        self._model, self._result = training.model, training.result
-        self.support_, self.n_iter_ = training.support, training.n_iter
+        self._model, self.support_, self.n_iter_ = training.model, training.support, training.n_iter
+        result = training.result
+        self.objective_, self.dual_gap_ = float(result.objectives.sum()), float(result.gaps.sum())
+        self.violation_, self.traffic_ = result.violation, result.exchange
         return self
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> Batch | Collection:
@@ -311,8 +293,7 @@ class ParallelKernelSVC(BaseClassifier):
     @property
     def model_(self) -> KernelModel:
         """The fitted model."""
-        check_is_fitted(self)
-        return self._model
+        return self._fitted._model
 
     @property
     def support_vectors_(self) -> Any:
@@ -333,33 +314,6 @@ class ParallelKernelSVC(BaseClassifier):
     def intercept_(self) -> NDArray[np.float64]:
         """Intercepts, one per pair of classes."""
         return self.model_.intercept_
-
-    @property
-    def objective_(self) -> float:
-        """The dual objective, summed over all pairs of classes."""
-        check_is_fitted(self)
-        return float(self._result.objectives.sum())
-
-    @property
-    def dual_gap_(self) -> float:
-        """The duality gap, summed over all pairs of classes."""
-        check_is_fitted(self)
-        return float(self._result.gaps.sum())
-
-    @property
-    def violation_(self) -> float:
-        """The largest remaining violation of the optimality conditions."""
-        check_is_fitted(self)
-        return self._result.violation
-
-    @property
-    def traffic_(self) -> Exchange:
-        """Bytes that each unit sent and received in each communication round of the last training."""
-        check_is_fitted(self)
-        return self._result.exchange
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_model")
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -7,14 +7,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NoReturn, Self
 
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.batch import Batch
 from mergesvm.engines.base import Engine
 from mergesvm.engines.resolve import resolve_engine
 from mergesvm.errors import FormError
-from mergesvm.estimators.base import LinearClassifier
-from mergesvm.estimators.constraints import Number
+from mergesvm.estimators.base import LinearClassifier, Number
 from mergesvm.estimators.inputs import check_classes, frozen_map_of, rows_to_learn, seed_of
 from mergesvm.features.base import FeatureMap
 from mergesvm.methods.pegasos.options import PegasosOptions
@@ -106,6 +104,7 @@ class PegasosSVC(LinearClassifier):
     True
     """
 
+    _result_attribute = "_learned"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,
         "lambda_": [Number(Real, MIN_SCALE, MAX_SCALE, closed="both")],
@@ -139,23 +138,14 @@ class PegasosSVC(LinearClassifier):
         engine: Engine | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.lambda_ = lambda_
-        self.n_iter = n_iter
-        self.multiclass = multiclass
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.average = average
-        self.project = project
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.ties = ties
-        self.features = features
-        self.n_features = n_features
-        self.random_state = random_state
+        self.lambda_, self.alpha = lambda_, alpha
+        self.n_iter, self.batch_size = n_iter, batch_size
+        self.average, self.project = average, project
+        self.fit_intercept, self.intercept_scaling = fit_intercept, intercept_scaling
+        self.multiclass, self.class_weight, self.ties = multiclass, class_weight, ties
+        self.features, self.n_features, self.random_state = features, n_features, random_state
         self.precision = precision
-        self.engine = engine
-        self.n_jobs = n_jobs
+        self.engine, self.n_jobs = engine, n_jobs
 
     def fit(self, X: Any, y: Any, initial: Any = None) -> Self:
         """Learn from these rows, discarding earlier ones.
@@ -171,8 +161,7 @@ class PegasosSVC(LinearClassifier):
         with self._fitting():
             options = self._options()
             batch = self._batch(X, y, reset=True)
-            mapping = self._feature_map()
-            features = frozen_map_of(mapping, batch.rows, y, self.engine)
+            features = frozen_map_of(self._feature_map(), batch.rows, y, self.engine)
             self._learned = train_pegasos(
                 batch,
                 features,
@@ -232,29 +221,18 @@ class PegasosSVC(LinearClassifier):
     @property
     def model_(self) -> LinearModel | PairwiseModel:
         """The fitted model."""
-        check_is_fitted(self)
-        return self._learned.model
+        return self._fitted._learned.model
 
     @property
     def n_iter_(self) -> int:
         """Largest number of steps of any binary problem so far."""
-        check_is_fitted(self)
-        return self._learned.steps
+        return self._fitted._learned.steps
 
     def _options(self) -> PegasosOptions:
-        schedule = Schedule(
-            self.lambda_ if self.alpha is None else self.alpha,
-            self.n_iter,
-            self.batch_size,
-            self.average,
-            self.project,
-            self.fit_intercept,
-            self.intercept_scaling,
-        )
+        lambda_ = self.lambda_ if self.alpha is None else self.alpha
+        intercept = self.fit_intercept, self.intercept_scaling
+        schedule = Schedule(lambda_, self.n_iter, self.batch_size, self.average, self.project, *intercept)
         return PegasosOptions(schedule, self.multiclass, self.class_weight, self.ties, self.precision)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_learned")
 
 
 NO_SUMS = (

@@ -30,12 +30,8 @@ def precompile(*, estimators: bool = False) -> None:
 
     GRAM_JIT.load().compile_all()
     compile_text_parsers()
-    if estimators:
-        _fit_estimators()
-
-
-def _fit_estimators() -> None:
-    """Fit each estimator that has compiled functions to a few rows."""
+    if not estimators:
+        return
     from mergesvm.estimators.parallel_kernel_svc import ParallelKernelSVC
     from mergesvm.estimators.pegasos_svc import PegasosSVC
     from mergesvm.estimators.recursive_svc import RecursiveSVC

@@ -16,8 +16,7 @@ from mergesvm.data.labels import Label
 from mergesvm.data.layout import Layout
 from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
-from mergesvm.estimators.base import LinearClassifier
-from mergesvm.estimators.constraints import POSITIVE_INTEGER
+from mergesvm.estimators.base import POSITIVE_INTEGER, LinearClassifier
 from mergesvm.estimators.inputs import check_classes, rows_to_learn, set_input_columns
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.identity import Identity
@@ -94,6 +93,7 @@ class RecursiveSVC(LinearClassifier):
     np.True_
     """
 
+    _result_attribute = "live_"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), Mapping, None],
@@ -118,16 +118,12 @@ class RecursiveSVC(LinearClassifier):
         n_features: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.C = C
-        self.class_weight = class_weight
+        self.C, self.class_weight = C, class_weight
         self.penalize_intercept = penalize_intercept
-        self.forgetting = forgetting
-        self.window = window
+        self.forgetting, self.window = forgetting, window
         self.check_every = check_every
         self.per_class = per_class
-        self.features = features
-        self.n_features = n_features
-        self.random_state = random_state
+        self.features, self.n_features, self.random_state = features, n_features, random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from these rows, discarding earlier ones: arrays, tables or a scan."""
@@ -215,8 +211,7 @@ class RecursiveSVC(LinearClassifier):
         >>> MergeSVC().merge(live.to_knowledge()).predict([[0.9]])
         array(['b'], dtype='<U1')
         """
-        check_is_fitted(self)
-        return self.live_.knowledge()
+        return self._fitted.live_.knowledge()
 
     @classmethod
     def from_knowledge(cls, knowledge: Knowledge, **parameters: Any) -> Self:
@@ -229,10 +224,8 @@ class RecursiveSVC(LinearClassifier):
         """
         if not isinstance(knowledge, Knowledge):
             raise TypeError(f"from_knowledge needs Knowledge, not {type(knowledge).__name__}.")
-        known = {
-            "features": knowledge.features if knowledge.signature.mapped else None,
-            "per_class": knowledge.per_class,
-        }
+        features = knowledge.features if knowledge.signature.mapped else None
+        known = {"features": features, "per_class": knowledge.per_class}
         for name in known.keys() & parameters.keys():
             if parameters[name] != known[name]:
                 raise ParameterError(
@@ -247,26 +240,22 @@ class RecursiveSVC(LinearClassifier):
     @property
     def model_(self) -> LinearModel:
         """The current model."""
-        check_is_fitted(self)
-        return self.live_.model()
+        return self._fitted.live_.model()
 
     @property
     def features_(self) -> FeatureMap:
         """The frozen feature map; the identity for a linear model."""
-        check_is_fitted(self)
-        return self.live_.signature.features
+        return self._fitted.live_.signature.features
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The classes with rows, sorted."""
-        check_is_fitted(self)
-        return self.live_.classes
+        return self._fitted.live_.classes
 
     @property
     def checks_(self) -> list[Check]:
         """The last 1,000 checks against a fresh factorisation."""
-        check_is_fitted(self)
-        return list(self.live_.checks)
+        return list(self._fitted.live_.checks)
 
     @property
     def drift_(self) -> float:
@@ -274,18 +263,11 @@ class RecursiveSVC(LinearClassifier):
         return max((check.drift for check in self.checks_), default=0.0)
 
     def _scoring_model(self) -> LinearModel:
-        check_is_fitted(self)
-        return self.live_.model(probabilities=False)
+        return self._fitted.live_.model(probabilities=False)
 
     def _options(self, class_weight: Any) -> RecursiveOptions:
-        return RecursiveOptions(
-            self.C,
-            class_weight,
-            bool(self.penalize_intercept),
-            self.forgetting,
-            self.window,
-            self.check_every,
-        )
+        penalized = bool(self.penalize_intercept)
+        return RecursiveOptions(self.C, class_weight, penalized, self.forgetting, self.window, self.check_every)
 
     def _new_live(self, layout: Layout, mapping: FeatureMap, class_weight: Any) -> LiveModel:
         signature = Signature(mapping, layout.width, layout.names, layout.categories, bool(self.per_class))
@@ -308,9 +290,6 @@ class RecursiveSVC(LinearClassifier):
             live.learn(batch)
         self.live_ = live
         return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "live_")
 
 
 PLAIN_TYPES = (dict, list, tuple, np.ndarray)

@@ -26,14 +26,7 @@ Figures = list[dict[str, Any]]
 
 
 def weighting_figures(draws: Sequence[Draw], frequents: Sequence[int]) -> Figures:
-    """Accuracy of each weighting in per cent, averaged over draws: table 1.
-
-    Parameters
-    ----------
-    draws : sequence of Draw
-    frequents : sequence of int
-        Numbers of rows of the frequent class, ascending.
-    """
+    """Table 1: accuracy of each weighting in per cent, averaged over draws, by ascending rows of the frequent class."""
     accuracies = 100 * np.array([draw.accuracies(frequents, C=1.0) for draw in draws])
     n_rare = draws[0].n_rare
     figures: Figures = []
@@ -86,20 +79,11 @@ def weighting_table(figures: Figures, draws: Sequence[Draw]) -> ResultTable:
 
 @dataclass(frozen=True)
 class Workload:
-    """One workload, measured with several numbers of ranks.
-
-    Attributes
-    ----------
-    name : str
-    measured : list of Measured
-        One for each number of ranks; the first is for one rank.
-    off : float
-        Largest difference of the coefficients from those of all rows at once, relative to the largest coefficient.
-    """
+    """One workload, measured with several numbers of ranks, the first of which is 1."""
 
     name: str
     measured: list[Measured]
-    off: float
+    off: float  # largest difference of the coefficients from those of all rows at once, relative to the largest one
 
     def curve(self, cores: int) -> list[Point]:
         """Speedup of each number of ranks: by wall time if there is a core for each rank, and by the cost model."""
@@ -155,20 +139,9 @@ def _speedup_cells(point: Point, speedup: float) -> tuple[str, str]:
 def measure_workloads(
     draw: Draw, frequents: Sequence[int], hidden: int, ranks: Sequence[int], repeats: int, status: Status
 ) -> Iterator[Workload]:
-    """Measure several workloads with several numbers of ranks: figures 4 and 5.
+    """Figures 4 and 5: measure each number of rows of the frequent class with each number of ranks, the first being 1.
 
-    Parameters
-    ----------
-    draw : Draw
-    frequents : sequence of int
-        Numbers of rows of the frequent class.
-    hidden : int
-        Width of a hidden layer for one more workload; 0 for none.
-    ranks : sequence of int
-        Numbers of ranks, beginning with 1.
-    repeats : int
-    status : callable
-        Shows what is being measured.
+    One more workload has a hidden layer of width ``hidden``, unless that is 0.
     """
     workloads = [(count, 0) for count in frequents] + ([(frequents[-1], hidden)] if hidden else [])
     for count, width in workloads:

@@ -37,51 +37,27 @@ def tree_depth(workers: int) -> int:
 
 @dataclass(frozen=True)
 class Link:
-    """Speed of messages between two workers.
+    """Speed of messages between two workers."""
 
-    Attributes
-    ----------
-    latency : float
-        Seconds for the smallest message.
-    bandwidth : float
-        Bytes per second for large messages.
-    """
-
-    latency: float
-    bandwidth: float
+    latency: float  # seconds for the smallest message
+    bandwidth: float  # bytes per second for large messages
 
 
 @dataclass(frozen=True)
 class Handling:
-    """Time that a worker spends on the sums of others.
+    """Time that a worker spends on sums."""
 
-    Attributes
-    ----------
-    packing, adding : float
-        Seconds per byte for packing its own sums, and for adding those of another worker.
-    agreeing : float
-        Seconds per description that is read and compared.
-    """
-
-    packing: float
-    adding: float
-    agreeing: float
+    packing: float  # seconds per byte of its own sums
+    adding: float  # seconds per byte of the sums of another worker
+    agreeing: float  # seconds per description that is read and compared
 
 
 @dataclass(frozen=True)
 class Load:
-    """Bytes that a worker sends.
+    """Bytes that a worker sends."""
 
-    Attributes
-    ----------
-    described : float
-        Bytes of its messages to all others: that its rows are valid, and a description of its knowledge.
-    size : int
-        Bytes of the sums, which are sent up the tree.
-    """
-
-    described: float
-    size: int
+    described: float  # to all others: that its rows are valid, and a description of its knowledge
+    size: int  # up the tree: the sums
 
 
 def joining_seconds(load: Load, workers: int, link: Link, handling: Handling) -> float:
@@ -117,42 +93,22 @@ def _agreement(load: Load, workers: int, link: Link, handling: Handling) -> floa
 
 @dataclass(frozen=True)
 class Measured:
-    """Measurements of one number of ranks; see :mod:`mergesvm.reproduce.cascade_ranks`.
-
-    Attributes
-    ----------
-    ranks, rows, width, n_classes : int
-    walls : list of float
-        Seconds for learning and solving with the engine, for each repetition.
-    learning : list of float
-        CPU seconds of the slowest rank for learning its own rows, for each repetition.
-    solving : float
-        CPU seconds for solving, at the root.
-    handling : Handling
-    link : Link or None
-        The link between two ranks; None for a single rank.
-    described : int
-        Bytes of the messages in which all ranks describe their rows and knowledge.
-    sent, messages, rounds : int
-        Traffic counted by the engine.
-    coefficients : list of float
-        Coefficients of the model at the root, the intercept last.
-    """
+    """Measurements of one number of ranks; see :mod:`mergesvm.reproduce.cascade_ranks`."""
 
     ranks: int
     rows: int
     width: int
     n_classes: int
-    walls: list[float]
-    learning: list[float]
-    solving: float
+    walls: list[float]  # seconds for learning and solving with the engine, for each repetition
+    learning: list[float]  # CPU seconds of the slowest rank for learning its own rows, for each repetition
+    solving: float  # CPU seconds at the root
     handling: Handling
-    link: Link | None
-    described: int
-    sent: int
+    link: Link | None  # between two ranks; None for a single rank
+    described: int  # bytes of the messages in which all ranks describe their rows and knowledge
+    sent: int  # bytes counted by the engine, as are messages and rounds
     messages: int
     rounds: int
-    coefficients: list[float]
+    coefficients: list[float]  # of the model at the root, the intercept last
 
     @classmethod
     def of(cls, found: dict[str, object]) -> Measured:

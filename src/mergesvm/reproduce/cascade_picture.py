@@ -14,25 +14,11 @@ PAPER_BEST = (2, 0.945)
 
 @dataclass(frozen=True)
 class Point:
-    """Speedup of several ranks over one.
-
-    Attributes
-    ----------
-    ranks : int
-    measured : float or None
-        Speedup by wall time; None if there are fewer cores than ranks.
-    modelled : float
-        Speedup by the cost model, from the CPU time and the traffic of the ranks.
-
-    Examples
-    --------
-    >>> Point(4, None, 3.6).efficiency(3.6)
-    0.9
-    """
+    """Speedup of several ranks over one."""
 
     ranks: int
-    measured: float | None
-    modelled: float
+    measured: float | None  # by wall time; None if there are fewer cores than ranks
+    modelled: float  # by the cost model, from the CPU time and the traffic of the ranks
 
     def efficiency(self, speedup: float) -> float:
         """Speedup per rank."""

@@ -43,15 +43,7 @@ SCORED_ROWS = 4096
 
 @dataclass(frozen=True)
 class Split:
-    """Principal components of training and test rows.
-
-    Attributes
-    ----------
-    X, y : arrays
-        Training rows and their labels.
-    test, truth : arrays
-        Test rows and their labels.
-    """
+    """Principal components of training rows and test rows, and their labels."""
 
     X: NDArray[Any]
     y: NDArray[Any]
@@ -94,27 +86,14 @@ class ClosedForm:
 
 @dataclass(frozen=True)
 class PegasosRun:
-    """Pegasos with one number of steps.
-
-    Attributes
-    ----------
-    steps : int
-    serial, parallel : float
-        Seconds with one thread, and with several.
-    accuracy : float
-        In per cent, as in the paper: coefficients of the last step, no intercept, and its tie rule.
-    averaged : float
-        In per cent, with the defaults of :class:`~mergesvm.PegasosSVC` and no intercept.
-    model : LinearModel or PairwiseModel
-        The model of the paper.
-    """
+    """Pegasos with one number of steps."""
 
     steps: int
-    serial: float
-    parallel: float
-    accuracy: float
-    averaged: float
-    model: LinearModel | PairwiseModel
+    serial: float  # seconds with one thread
+    parallel: float  # seconds with several threads
+    accuracy: float  # per cent, as in the paper: coefficients of the last step, no intercept, and its tie rule
+    averaged: float  # per cent, with the defaults of PegasosSVC and no intercept
+    model: LinearModel | PairwiseModel  # of the paper
 
     @classmethod
     def of(cls, split: Split, steps: int, lambda_: float, workers: int, seed: int) -> PegasosRun:

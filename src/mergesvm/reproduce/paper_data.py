@@ -19,32 +19,15 @@ FOLDER_VARIABLE = "MERGESVM_DATA"
 
 @dataclass(frozen=True)
 class PaperData:
-    """A data set of a paper.
-
-    Attributes
-    ----------
-    title : str
-    files : str
-        Pattern of its files in the folder.
-    label : str or None
-        The array of labels in an ``.npz`` file; idx files have separate label files.
-    openml : str
-        Its name on OpenML.
-    train_fraction : float
-        Fraction of training rows in the paper; the rest are test rows.
-    max_class_rows : int or None
-        Maximum number of rows of a class.
-    format : str or None
-        The file format, if file names do not show it.
-    """
+    """A data set of a paper."""
 
     title: str
-    files: str
-    label: str | None
-    openml: str
-    train_fraction: float
+    files: str  # pattern of its files in the folder
+    label: str | None  # the array of labels in an .npz file; idx files have separate label files
+    openml: str  # its name on OpenML
+    train_fraction: float  # in the paper; the rest are test rows
     max_class_rows: int | None = None
-    format: str | None = None
+    format: str | None = None  # if file names do not show it
 
     def rows(self, folder: Path | None) -> tuple[NDArray[Any], NDArray[Any]]:
         """All rows and labels."""

@@ -13,19 +13,7 @@ Status = Callable[[str], AbstractContextManager[Any]]
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A table as text.
-
-    Attributes
-    ----------
-    title : str
-    columns : sequence of str
-        Headers.
-    rows : sequence of sequences of str
-    text_columns : sequence of str
-        Headers of the columns that hold text; all others hold numbers.
-    note : str
-        Explanation printed below the table.
-    """
+    """A table as text, with a note printed below it; all but the ``text_columns`` hold numbers."""
 
     title: str
     columns: Sequence[str]

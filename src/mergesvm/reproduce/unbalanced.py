@@ -20,16 +20,7 @@ WEIGHTINGS = {"PLSVM": None, "class weighted PLSVM": "inverse", "weight (3)'s PL
 
 @dataclass(frozen=True)
 class Draw:
-    """Training rows, those of the rare class first, and separate test rows.
-
-    Attributes
-    ----------
-    X, y : arrays
-    n_rare : int
-        Number of training rows of the rare class.
-    test, truth : arrays
-        Test rows, equally many of both classes, and their labels.
-    """
+    """Training rows, the ``n_rare`` of the rare class first, and separate test rows, equally many of both classes."""
 
     X: NDArray[Any]
     y: NDArray[Any]

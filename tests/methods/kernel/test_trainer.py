@@ -95,7 +95,7 @@ def test_the_gradient_method_never_decreases_the_objective_with_a_steep_penalty(
     classifier = ParallelKernelSVC(beta=1e3, gamma=0.5, units=2, method="gradient", max_iter=60)
     with pytest.warns(ms.errors.SolverWarning, match="did not converge in max_iter=60 iterations"):
         classifier.fit(X, y)
-    history = np.array(classifier._result.history)
+    history = np.array(classifier._training.result.history)
     assert (np.diff(history) >= 0).all()
     assert history[0] == 0
     assert history[-1] > 0
@@ -278,7 +278,7 @@ def test_more_support_vectors_come_closer_to_the_optimum(units, beta):
     for limit in (2, 4, 8, 16, 150):
         classifier = ParallelKernelSVC(C=5.0, beta=beta, units=units, method="active-set", max_support_vectors=limit)
         classifier.fit(X, y)
-        sizes = np.diff(classifier._result.coefs.starts)
+        sizes = np.diff(classifier._training.result.coefs.starts)
         assert (sizes <= limit).all()
         reached.append(classifier.objective_)
     assert (np.diff(reached) > 0).all()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from live_streams import make_stream
+from mergesvm.methods.recursive.options import RecursiveOptions
 from mergesvm.methods.recursive.rls import RecursiveLeastSquares
 
 
 def test_inverse_is_symmetric_and_correct():
     X, y = make_stream(500, 7)
-    recursion = RecursiveLeastSquares(7, 2.0)
+    recursion = RecursiveLeastSquares(7, RecursiveOptions(C=2.0))
     for _ in range(3):
         recursion.add_class(1.0)
     recursion.learn_rows(X, y, np.ones(500), np.empty(0, dtype=np.int64))

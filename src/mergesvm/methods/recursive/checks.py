@@ -36,19 +36,10 @@ class Check:
 
 
 class Checks:
-    """The results of past checks, and when the next one is due.
+    """The results of past checks, and when the next one is due: in the long run after ``every`` rows.
 
-    Rounding errors grow fastest during the first rows, so checks are frequent at first.
+    Rounding errors grow fastest during the first rows, so the first check is due after twice as many rows as features.
 
-    Parameters
-    ----------
-    every : int
-        Rows between two checks in the long run.
-    width : int
-        Number of features. The first check follows after twice as many rows.
-
-    Examples
-    --------
     >>> checks = Checks(every=1000, width=10)
     >>> checks.due
     20

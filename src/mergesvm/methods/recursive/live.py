@@ -18,13 +18,11 @@ from mergesvm.knowledge.provenance import Origin, now
 from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.recursive.checks import Check, Checks
-from mergesvm.methods.recursive.encoded_rows import EncodedRows
 from mergesvm.methods.recursive.options import NUMBERS, RecursiveOptions
 from mergesvm.methods.recursive.reference_sums import ReferenceSums
 from mergesvm.methods.recursive.rls import RecursiveLeastSquares
-from mergesvm.methods.recursive.row_encoder import MAX_VALUE, RowEncoder
+from mergesvm.methods.recursive.row_encoder import MAX_VALUE, EncodedRows, RowEncoder
 from mergesvm.methods.recursive.snapshot import current_model
-from mergesvm.methods.recursive.window import WindowRemoval
 from mergesvm.models.linear import LinearModel
 
 MAX_SHOWN_ROUNDING = 1e-10
@@ -44,15 +42,7 @@ class LiveModel:
     Beside the inverse and the coefficients it keeps the exact sums of all rows or, with a window, the rows themselves.
     The coefficients are checked against them, and they are the knowledge that can be merged.
 
-    Parameters
-    ----------
-    signature : Signature
-        The columns of the rows, and their frozen feature map.
-    options : RecursiveOptions
-
-    Attributes
-    ----------
-    rows_seen : int
+    The signature tells the columns of the rows, and their frozen feature map.
 
     Examples
     --------
@@ -78,13 +68,7 @@ class LiveModel:
         self._n_unapplied = 0  # rows at the end of the buffer that the coefficients do not include yet
         self._simple = not options.window and options.forgetting == 1
         self._reference = ReferenceSums(Knowledge.zero(signature), options.forgetting)
-        self._rls = RecursiveLeastSquares(
-            signature.width,
-            options.C,
-            forgetting=options.forgetting,
-            window=options.window or 0,
-            penalize_intercept=options.penalize_intercept,
-        )
+        self._rls = RecursiveLeastSquares(signature.width, options)
         self._one = EncodedRows(np.empty((1, signature.width)), np.empty(1, dtype=np.int64), np.empty(1))
 
     @classmethod
@@ -110,7 +94,7 @@ class LiveModel:
     @property
     def signature(self) -> Signature:
         """The columns of the rows, their feature map, and the kind of the labels."""
-        return self._reference.signature
+        return self._reference.known.signature
 
     @property
     def labels(self) -> list[Label]:
@@ -131,8 +115,6 @@ class LiveModel:
         if self.options.forgetting != 1:  # the weight of a class may have decayed to zero
             return [(label, self._encoder.codes[label]) for label in self.knowledge().labels]
         return sorted((self.labels[code], int(code)) for code in np.flatnonzero(self._rls.class_rows))
-
-    # Learning.
 
     def learn_one(self, row: Any, label: Any, weight: float = 1.0) -> None:
         """Learn one row, in O(width^2) and without allocations."""
@@ -204,26 +186,22 @@ class LiveModel:
         self, batch: Batch, use: Callable[[EncodedRows, NDArray[np.intp]], None], removing: bool = False
     ) -> None:
         """Call ``use`` with all rows of a batch that have weight, in parts; on an error, undo all of them."""
-        self._encoder.check(batch)
-        self._add_classes(batch)
-        if batch.rows.n_rows <= MAX_SINGLE_ROWS and not removing:
-            for part, numbers in self._encoder.parts(batch):
-                use(part, numbers)
-            return
-        reference, seen, rls = self._reference.checkpoint(), self.rows_seen, self._rls.checkpoint()
+        self._admit(batch)
+        single = batch.rows.n_rows <= MAX_SINGLE_ROWS and not removing
+        before = None if single else (self._reference.checkpoint(), self._rls.checkpoint(), self.rows_seen)
         try:
             for part, numbers in self._encoder.parts(batch):
                 use(part, numbers)
         except BaseException:
-            self._reference.rollback(reference)
-            self._rls.rollback(rls)
-            self.rows_seen, self._n_unapplied = seen, 0
+            if before is not None:
+                self._reference.rollback(before[0])
+                self._rls.rollback(before[1])
+                self.rows_seen, self._n_unapplied = before[2], 0
             raise
 
     def _learn_large(self, batch: Batch) -> None:
         """Sum a batch that exceeds the buffer directly, by all threads."""
-        self._encoder.check(batch)
-        self._add_classes(batch)
+        self._admit(batch)
         codes, weights = self._encoder.codes_and_weights(batch)
         self._reference.add_batch(batch, weights, self.labels)
         counted = codes[weights > 0]
@@ -262,7 +240,7 @@ class LiveModel:
             self._apply_buffered()
         while at < n_rows:
             if rls.stale:
-                rls.restart(*self._knowledge_and_codes())
+                self._restart()
             room = self._checks.due - self.rows_seen
             stop = min(n_rows, at + max(1, room if windowed else min(room, reference.free_rows)))
             step = part if stop - at == n_rows else part.slice(at, stop)
@@ -281,15 +259,15 @@ class LiveModel:
     def _learn_row(self, one: EncodedRows, code: int, weight: float) -> None:
         """Learn one row when nothing else is due: no check, no restart, no window, no forgetting."""
         try:
-            if not self._rls.learn_row(one.rows[0], code, weight):
-                raise DataError(NOT_FINITE_ROW)
-            self._reference.append(one, self.labels)
-            self.rows_seen += 1
-        except DataError:
-            raise
+            finite = self._rls.learn_row(one.rows[0], code, weight)
+            if finite:
+                self._reference.append(one, self.labels)
+                self.rows_seen += 1
         except BaseException:
             self._rls.stale = True  # after an interrupt it may include rows that the sums do not
             raise
+        if not finite:
+            raise DataError(NOT_FINITE_ROW)
 
     def _remove_block(self, part: EncodedRows) -> None:
         self._apply_buffered()
@@ -306,13 +284,12 @@ class LiveModel:
     def _remove_from_window(self, batch: Batch) -> None:
         # Feature maps round rows differently depending on their place in a block.
         tolerance = 100 * np.finfo(self.signature.features.dtype).eps if self.signature.mapped else 0.0
-        removal = WindowRemoval(self._rls.window, tolerance)
-        for part, numbers in self._encoder.parts(batch):
-            removal.mark(part, numbers, self.labels)
-        removal.apply()
+        self._rls.window.remove(self._encoder.parts(batch), tolerance, self.labels)
         self._rls.recount()
 
-    def _add_classes(self, batch: Batch) -> None:
+    def _admit(self, batch: Batch) -> None:
+        """Check a batch, and give its new classes codes."""
+        self._encoder.check(batch)
         for label in batch.labels.classes:
             if label not in self._encoder.codes:
                 self._add_class(label)
@@ -321,8 +298,6 @@ class LiveModel:
         self._rls.add_class(self._encoder.add(label))
         self._reference.set_label_kind(label_kind(label))
         return self._encoder.codes[label]
-
-    # Checks.
 
     def _count(self, n_rows: int) -> None:
         self.rows_seen += n_rows
@@ -340,14 +315,14 @@ class LiveModel:
         """Replace the coefficients by those of a fresh factorisation; returns the drift."""
         before = self._rls.coefficients()[0]
         expected = self._rls.rounding > MAX_SHOWN_ROUNDING  # they would have been recomputed before anyone saw them
-        self._rls.restart(*self._knowledge_and_codes())
+        self._restart()
         return self._checks.record(self.rows_seen, before, self._rls.coefficients()[0], expected)
 
     def _settle(self) -> None:
         """Bring the coefficients up to date, and recompute them if rounding may show."""
         self._apply_buffered()
         if self._rls.stale or self._rls.rounding > MAX_SHOWN_ROUNDING:
-            self._rls.restart(*self._knowledge_and_codes())
+            self._restart()
 
     def _apply_buffered(self) -> None:
         """Update the coefficients by rows that were buffered as blocks."""
@@ -355,11 +330,9 @@ class LiveModel:
             self._rls.change_block(*self._reference.last_rows(self._n_unapplied), 1)
         self._n_unapplied = 0
 
-    def _knowledge_and_codes(self) -> tuple[Knowledge, list[int]]:
+    def _restart(self) -> None:
         knowledge = self.knowledge()
-        return knowledge, [self._encoder.codes[label] for label in knowledge.labels]
-
-    # Results.
+        self._rls.restart(knowledge, [self._encoder.codes[label] for label in knowledge.labels])
 
     def knowledge(self) -> Knowledge:
         """Knowledge of all rows, or of those in the window, which can be merged, saved and solved."""
@@ -373,7 +346,7 @@ class LiveModel:
         """The current model; without probabilities it costs little more than its coefficients."""
         self._settle()
         classes = self._present_classes()
-        knowledge = self.knowledge if probabilities else None
+        knowledge = self.knowledge() if probabilities else None
         return current_model(self._rls, self._reference.known, classes, self.options, knowledge)
 
     def predict_one(self, row: Any) -> Label | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,53 +13,26 @@ from mergesvm.knowledge.gram.triangles import fill_lower
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.factor import EPSILON, cholesky_tolerance, small_blas
 from mergesvm.methods.proximal.rounding import CancellationGuard
-from mergesvm.methods.recursive.writable import WritableArrays
-
-Vector = NDArray[np.float64]
+from mergesvm.methods.recursive.state_layout import Vector, WritableArrays
 
 
-@dataclass(frozen=True)
-class FreshSolution:
-    """Solution of the normal equations.
-
-    Attributes
-    ----------
-    total_weight : float
-        Weight of all rows.
-    anchor, mean : arrays of shape (width,)
-        A point centred the rows, and the mean of the rows relative to it.
-    coefs : array of shape (classes, width)
-        Coefficients for a free intercept.
-    inverse_mean : array of shape (width,)
-        The inverse times the mean.
-    target_means : array of shape (classes,)
-    rounding : float
-        Estimate of the relative rounding error of the coefficients after further updates.
-    """
+class FreshSolution(NamedTuple):
+    """Solution of the normal equations."""
 
     total_weight: float
-    anchor: Vector
-    mean: Vector
-    coefs: Vector
-    inverse_mean: Vector
-    target_means: Vector
-    rounding: float
+    anchor: Vector  # (width,), a point near the rows
+    mean: Vector  # (width,), the mean of the rows relative to the anchor
+    coefs: Vector  # (classes, width), for a free intercept
+    inverse_mean: Vector  # (width,), the inverse times the mean
+    target_means: Vector  # (classes,)
+    rounding: float  # estimated relative rounding error of the coefficients after further updates
 
 
 class NormalEquations(WritableArrays):
     """Weighted counts and sums of each class, and the lower triangle of the Gram matrix of all, about an anchor.
 
-    Parameters
-    ----------
-    knowledge : Knowledge
-        Knowledge of the first rows.
-    places : list of int
-        Codes of the classes of the knowledge.
-    class_weights : array of shape (classes,)
-        Weights of all classes.
+    They start from knowledge; ``places`` are the codes of its classes, ``class_weights`` the weights of all classes.
 
-    Examples
-    --------
     >>> import mergesvm as ms
     >>> equations = NormalEquations(ms.learn([[-1.0], [1.0]], ["a", "b"]), [0, 1], np.ones(2))
     >>> equations.solve(np.array([1.0])).coefs.round(3).tolist()

@@ -40,9 +40,10 @@ class RecursiveOptions:
             raise ParameterError(
                 f"forgetting must be greater than 0 and at most 1 (no forgetting). Got {self.forgetting!r}."
             )
-        if self.window is not None:
-            _check_positive_integer("window", self.window)
-        _check_positive_integer("check_every", self.check_every)
+        window = 1 if self.window is None else self.window
+        for name, value in (("window", window), ("check_every", self.check_every)):
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+                raise ParameterError(f"{name} must be a positive integer. Got {value!r}.")
 
 
 def balanced_weights(batch: Batch) -> dict[Label, float]:
@@ -54,8 +55,3 @@ def balanced_weights(batch: Batch) -> dict[Label, float]:
     counts = np.bincount(batch.labels.codes + 1, batch.weights)[1:]
     weights = counts.sum() / (len(counts) * counts)
     return dict(zip(batch.labels.classes, weights.tolist(), strict=True))
-
-
-def _check_positive_integer(name: str, value: object) -> None:
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise ParameterError(f"{name} must be a positive integer. Got {value!r}.")

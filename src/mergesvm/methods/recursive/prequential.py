@@ -21,21 +21,9 @@ class Prequential:
 
     The baseline predicts the class that was most frequent so far.
 
-    Parameters
-    ----------
-    live : LiveModel
-    every : int
-        Rows per point; doubled when there are too many points.
+    A point is the number of rows at the end of an interval of ``every`` rows, and the accuracy of the model and of the
+    baseline in it. Intervals are doubled when there are too many points.
 
-    Attributes
-    ----------
-    rows, correct, baseline_correct : int
-        Number of rows, and how many of them the model and the baseline predicted correctly.
-    points : list of (rows, accuracy, baseline accuracy)
-        Accuracy on each interval of ``every`` rows; ``rows`` is the number at its end.
-
-    Examples
-    --------
     >>> from mergesvm.features.maps.identity import Identity
     >>> from mergesvm.knowledge.signature import Signature
     >>> from mergesvm.methods.recursive.options import RecursiveOptions
@@ -115,9 +103,6 @@ class Prequential:
                 self.points.append((end, hits / seen, baseline_hits / seen))
                 self._open = (0, 0, 0)
                 if len(self.points) == MAX_POINTS:
-                    self._merge_points()
-
-    def _merge_points(self) -> None:
-        pairs = zip(self.points[::2], self.points[1::2], strict=True)
-        self.points = [(b[0], (a[1] + b[1]) / 2, (a[2] + b[2]) / 2) for a, b in pairs]
-        self.every *= 2
+                    pairs = zip(self.points[::2], self.points[1::2], strict=True)
+                    self.points = [(b[0], (a[1] + b[1]) / 2, (a[2] + b[2]) / 2) for a, b in pairs]
+                    self.every *= 2

@@ -13,8 +13,7 @@ from mergesvm.data.labels import CategoricalLabels, Label
 from mergesvm.knowledge.algebra import decayed
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
-from mergesvm.knowledge.signature import Signature
-from mergesvm.methods.recursive.encoded_rows import EncodedRows
+from mergesvm.methods.recursive.row_encoder import EncodedRows
 
 MAX_BUFFER_BYTES = 2**26
 """Memory of the rows that wait to be summed."""
@@ -25,15 +24,8 @@ DEFAULT_BUFFER_ROWS, MIN_BUFFER_ROWS = 4096, 16
 class ReferenceSums:
     """Knowledge of rows of features, and a buffer of rows that are not summed yet.
 
-    Parameters
-    ----------
-    known : Knowledge
-        Knowledge to start from.
-    forgetting : float
-        Factor by which every new row multiplies the weight of all earlier rows.
+    Every new row multiplies the weight of all earlier rows by the factor ``forgetting``.
 
-    Examples
-    --------
     >>> import mergesvm as ms
     >>> reference = ReferenceSums(ms.Knowledge.zero(ms.Signature(ms.features.Identity(), 1)))
     >>> reference.append(EncodedRows(np.array([[1.0], [2.0]]), np.array([0, 1]), np.ones(2)), ["a", "b"])
@@ -111,36 +103,22 @@ class ReferenceSums:
         return self.known
 
     def _with(self, known: Knowledge, part: EncodedRows, labels: list[Label]) -> Knowledge:
-        piece, factor = self.piece(self._decayed(part), labels), self.forgetting ** len(part.rows)
-        return (known if factor == 1 else decayed(known, factor)) + piece
+        if self.forgetting == 1:
+            return known + self.piece(part, labels)
+        weights = part.weights * self.forgetting ** np.arange(len(part.rows) - 1, -1, -1.0)
+        return decayed(known, self.forgetting ** len(part.rows)) + self.piece(part._replace(weights=weights), labels)
 
     def piece(self, part: EncodedRows, labels: list[Label]) -> Knowledge:
         """Knowledge of these rows alone."""
-        signature = self.known.signature
+        signature, coded = self.known.signature, CategoricalLabels(part.codes, tuple(labels))
         anchor = self.known.anchor if self.known.labels else None
         weights = None if (part.weights == 1).all() else part.weights
-        piece = learn(
-            part.rows,
-            CategoricalLabels(part.codes, tuple(labels)),
-            weights,
-            per_class=signature.per_class,
-            anchor=anchor,
-        )
+        piece = learn(part.rows, coded, weights, per_class=signature.per_class, anchor=anchor)
         return replace(piece, signature=signature)
-
-    def _decayed(self, part: EncodedRows) -> EncodedRows:
-        if self.forgetting == 1:
-            return part
-        return part._replace(weights=part.weights * self.forgetting ** np.arange(len(part.rows) - 1, -1, -1.0))
 
     def set_label_kind(self, kind: str) -> None:
         """Note the kind of the labels in the signature."""
         self.known = replace(self.known, signature=replace(self.known.signature, labels=kind))
-
-    @property
-    def signature(self) -> Signature:
-        """The signature of the sums."""
-        return self.known.signature
 
     def __getstate__(self) -> dict[str, Any]:
         buffered = tuple(self._buffer.slice(0, self._n_buffered))

@@ -11,21 +11,13 @@ from numpy.typing import NDArray
 
 from mergesvm.knowledge.gram.jit_policy import GRAM_JIT
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.methods.recursive.encoded_rows import EncodedRows
-from mergesvm.methods.recursive.normal_equations import NormalEquations, Vector
-from mergesvm.methods.recursive.rls_state import RLSState
-from mergesvm.methods.recursive.state_layout import (
-    INACCURATE,
-    LEARNED,
-    NOT_FINITE,
-    RIDGE,
-    RIDGE_CURSOR,
-    ROUNDING,
-    TOTAL_WEIGHT,
-)
+from mergesvm.methods.recursive import state_layout as layout
+from mergesvm.methods.recursive.normal_equations import NormalEquations
+from mergesvm.methods.recursive.options import RecursiveOptions
+from mergesvm.methods.recursive.rls_state import RLSState, woodbury_update
+from mergesvm.methods.recursive.row_encoder import EncodedRows
+from mergesvm.methods.recursive.state_layout import Vector, WritableArrays
 from mergesvm.methods.recursive.window import Window
-from mergesvm.methods.recursive.woodbury import woodbury_update
-from mergesvm.methods.recursive.writable import WritableArrays
 
 
 class RecursiveLeastSquares(WritableArrays):
@@ -48,37 +40,17 @@ class RecursiveLeastSquares(WritableArrays):
     The penalty would decay with the rows, and P would grow without bound along directions in which rows no longer vary.
     Therefore each row restores some coordinates of R to 1/C, in turn, so that none falls below a third of it.
 
-    Parameters
-    ----------
-    width : int
-        Number of features.
-    C : float
-    forgetting : float
-        1 for no forgetting.
-    window : int
-        Number of rows that are held; 0 for no window.
-    penalize_intercept : bool
-
-    Attributes
-    ----------
-    state : RLSState
-        The inverse, the coefficients and the means.
-    window : Window
-    stale : bool
-        Whether the state must be computed by :meth:`restart` before it is used.
+    If the state is ``stale``, :meth:`restart` must compute it before it is used.
     """
 
-    def __init__(
-        self, width: int, C: float, *, forgetting: float = 1.0, window: int = 0, penalize_intercept: bool = True
-    ) -> None:
-        self.width, self.C = width, C
-        self.forgetting = forgetting
-        self.intercept_penalty = C if penalize_intercept else np.inf
+    def __init__(self, width: int, options: RecursiveOptions) -> None:
+        self.width, self.C, self.forgetting = width, options.C, options.forgetting
+        self.intercept_penalty = self.C if options.penalize_intercept else np.inf
         # All coordinates of the penalty are restored within the number of rows after which a third of it is left.
-        cycle = width if forgetting == 1 else max(1, min(width, int(-1 / np.log(forgetting))))
+        cycle = width if self.forgetting == 1 else max(1, min(width, int(-1 / np.log(self.forgetting))))
         self.restored = -(-width // cycle)
-        self.window = Window(window, width)
-        self.state = RLSState(width, 1 / C)
+        self.window = Window(options.window or 0, width)
+        self.state = RLSState(width, 1 / self.C)
         self._scores = np.zeros(0)
         self._forget_equations()
 
@@ -102,7 +74,7 @@ class RecursiveLeastSquares(WritableArrays):
     @property
     def rounding(self) -> float:
         """Estimate of the relative rounding error of the coefficients since the last fresh start."""
-        since = float(self.state.scalars[ROUNDING])
+        since = float(self.state.scalars[layout.ROUNDING])
         return since + self._fresh_rounding if since else 0.0
 
     @property
@@ -110,48 +82,32 @@ class RecursiveLeastSquares(WritableArrays):
         """Weight of all rows."""
         if self._unsolved:
             self._solve()
-        return float(self.state.scalars[TOTAL_WEIGHT])
+        return float(self.state.scalars[layout.TOTAL_WEIGHT])
 
     @property
     def max_update_rows(self) -> int:
         """Number of rows above which recomputing the inverse is cheaper than updating it."""
         return max(1, self.width // (8 if self._equations is None else 32))
 
-    # Rows one by one, compiled.
-
     def learn_rows(
         self, block: Vector, codes: NDArray[np.int64], weights: Vector, predicted: NDArray[np.int64]
     ) -> tuple[int, bool]:
         """Learn rows one by one; unless ``predicted`` is empty, predict each before it is learned.
 
-        Returns
-        -------
-        learned : int
-        ok : bool
-            If False, either the next row is not finite, or the state is now :attr:`stale`.
+        Returns how many were learned, and False if the next is not finite or the state is now :attr:`stale`.
         """
-        arrays = self._writable_arrays()
-        learned, status = _jit().learn_rows(
-            block,
-            codes,
-            weights,
-            self.forgetting,
-            1 / self.C,
-            self.restored,
-            self.intercept_penalty,
-            *arrays,
-            *self.window.arrays,
-            self._scores,
-            predicted,
-        )
-        self.stale = status == INACCURATE
-        return learned, status == LEARNED
+        options = self.forgetting, 1 / self.C, self.restored, self.intercept_penalty
+        arrays = *self._writable_arrays(), *self.window.arrays, self._scores
+        learned, status = _jit().learn_rows(block, codes, weights, *options, *arrays, predicted)
+        self.stale = status == layout.INACCURATE
+        return learned, status == layout.LEARNED
 
     def learn_row(self, row: Vector, code: int, weight: float) -> bool:
         """Learn one row, without forgetting or a window. Returns False if it is not finite."""
-        status = _jit().learn_row(row, code, weight, *self._writable_arrays())
-        self.stale = status == INACCURATE
-        return bool(status != NOT_FINITE)
+        class_weights, *arrays = self._writable_arrays()
+        status = _jit().learn_row(row, code, float(weight * class_weights[code]), *arrays)
+        self.stale = status == layout.INACCURATE
+        return bool(status != layout.NOT_FINITE)
 
     def _writable_arrays(self) -> tuple[Any, ...]:
         """The state as compiled functions take it, with the inverse up to date."""
@@ -162,20 +118,8 @@ class RecursiveLeastSquares(WritableArrays):
     def best_class(self, row: Vector) -> int:
         """Code of the class of one row; -1 if no class has rows, -2 if the row is not finite."""
         state = self.state
-        return int(
-            _jit().best_class(
-                row,
-                self.intercept_penalty,
-                state.coefs,
-                state.vectors,
-                state.target_means,
-                state.class_rows,
-                state.scalars,
-                self._scores,
-            )
-        )
-
-    # Blocks of rows, by BLAS.
+        arrays = state.coefs, state.vectors, state.target_means, state.class_rows, state.scalars, self._scores
+        return int(_jit().best_class(row, self.intercept_penalty, *arrays))
 
     def count(self, codes: NDArray[np.int64], sign: int = 1) -> None:
         """Add the rows of a block to the row counts (sign 1), or subtract them (sign -1)."""
@@ -184,8 +128,7 @@ class RecursiveLeastSquares(WritableArrays):
     def change_block(self, block: Vector, codes: NDArray[np.int64], weights: Vector, sign: int) -> None:
         """Add rows (sign 1) or subtract them (sign -1): few by the Woodbury identity, many by adding to the sums.
 
-        Sums are solved when coefficients are next requested. If there are none, or the update would be inaccurate, the
-        state becomes :attr:`stale`.
+        If there are no sums, or the update would be inaccurate, the state becomes :attr:`stale`.
         """
         if self.stale:
             return
@@ -202,14 +145,9 @@ class RecursiveLeastSquares(WritableArrays):
             self.state.write_pending()
             self.stale = not woodbury_update(self.state, block, codes, weights, sign)
 
-    # Fresh starts from sums.
-
     def restart(self, knowledge: Knowledge, places: list[int]) -> None:
-        """Recompute everything from knowledge of the current rows; ``places`` are the codes of its classes.
-
-        The state is stale until this is complete, and if it fails.
-        """
-        self.stale = True
+        """Recompute everything from knowledge of the current rows; ``places`` are the codes of its classes."""
+        self.stale = True  # until this is complete, and if it fails
         equations = NormalEquations(knowledge, places, self.state.class_weights)
         self.state.reset()
         self._forget_equations()
@@ -240,7 +178,8 @@ class RecursiveLeastSquares(WritableArrays):
             self._solve()
         if self._uninverted:
             assert self._equations is not None
-            self.state.load_inverse(self._equations.inverse())
+            self.state.inverse[: self.width, : self.width] = self._equations.inverse()
+            self.state.fill_diagonal_squares()
             self._equations, self._uninverted = None, False
 
     def decay(self, n_rows: int) -> None:
@@ -250,17 +189,12 @@ class RecursiveLeastSquares(WritableArrays):
 
     def checkpoint(self) -> tuple[Any, ...]:
         """Everything that :meth:`rollback` needs and that cannot be recomputed."""
-        state = self.state
-        return (
-            self.window.held(),
-            state.class_rows.copy(),
-            state.vectors[RIDGE].copy(),
-            int(state.counters[RIDGE_CURSOR]),
-        )
+        ridge, cursor = self.state.vectors[layout.RIDGE].copy(), int(self.state.counters[layout.RIDGE_CURSOR])
+        return self.window.held(), self.class_rows.copy(), ridge, cursor
 
     def rollback(self, checkpoint: tuple[Any, ...]) -> None:
         """Undo everything since the checkpoint; coefficients are left to :meth:`restart`."""
-        held, class_rows, self.state.vectors[RIDGE], self.state.counters[RIDGE_CURSOR] = checkpoint
+        held, class_rows, self.state.vectors[layout.RIDGE], self.state.counters[layout.RIDGE_CURSOR] = checkpoint
         self.window.replace(held)
         self.class_rows[:] = 0
         self.class_rows[: len(class_rows)] = class_rows

@@ -267,40 +267,13 @@ def best_class(row, intercept_penalty, coefs, vectors, target_means, class_rows,
 
 
 @njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
-def push(row, code, weight, ring, ring_codes, ring_weights, ring_state):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Append a row to the ring buffer; if it is full, replace the oldest."""
-    window = ring.shape[0]
-    at = (ring_state[OLDEST] + ring_state[N_HELD]) % window
-    if ring_state[N_HELD] == window:
-        ring_state[OLDEST] = (at + 1) % window
-    else:
-        ring_state[N_HELD] += 1
-    ring[at] = row
-    ring_codes[at] = code
-    ring_weights[at] = weight
-
-
-@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
 def learn_row(  # type: ignore[no-untyped-def] # pragma: no cover
-    row,
-    code,
-    weight,
-    class_weights,
-    inverse,
-    pending,
-    signs,
-    coefs,
-    vectors,
-    target_means,
-    class_rows,
-    scalars,
-    counters,
+    row, code, weight, inverse, pending, signs, coefs, vectors, target_means, class_rows, scalars, counters
 ):
     """Learn one row, without forgetting or a window: calls with few arguments are faster."""
     status = LEARNED if is_finite(row, vectors[ANCHOR]) else NOT_FINITE
-    if status == LEARNED and weight * class_weights[code] > 0:
-        full = weight * class_weights[code]
-        status = update(row, code, full, inverse, pending, signs, coefs, vectors, target_means, scalars, counters)
+    if status == LEARNED and weight > 0:
+        status = update(row, code, weight, inverse, pending, signs, coefs, vectors, target_means, scalars, counters)
     if status != NOT_FINITE:
         class_rows[code] += 1
     return status
@@ -336,14 +309,11 @@ def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
     window, width = ring.shape[0], block.shape[1]
     faded = forgetting**window
     for i in range(block.shape[0]):
-        row, code = block[i], codes[i]
+        row, code, weight = block[i], codes[i], weights[i]
         if forgetting != 1.0 and not is_finite(row, vectors[ANCHOR]):
             return i, NOT_FINITE  # before it makes other rows decay
         if predicted.size > 0:
             predicted[i] = best_class(row, intercept_penalty, coefs, vectors, target_means, class_rows, scalars, scores)
-        if code < 0:
-            continue
-        weight = weights[i] if weights.size > 0 else 1.0
         if forgetting != 1.0:
             decay(forgetting, ridge, restored, inverse, pending, signs, coefs, vectors, scalars, counters, width)
         status, full = LEARNED, weight * class_weights[code]
@@ -363,7 +333,10 @@ def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
                         ring[at], old, -gone, inverse, pending, signs, coefs, vectors, target_means, scalars, counters
                     )
                 class_rows[old] -= 1
-            push(row, code, weight, ring, ring_codes, ring_weights, ring_state)
+                ring_state[OLDEST] = (at + 1) % window
+            else:
+                ring_state[N_HELD] += 1
+            ring[at], ring_codes[at], ring_weights[at] = row, code, weight
         if status != LEARNED:
             return i + 1, INACCURATE
     return block.shape[0], LEARNED

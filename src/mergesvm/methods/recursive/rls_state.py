@@ -1,37 +1,37 @@
-"""The arrays of recursive least squares."""
+"""The arrays of recursive least squares, and block updates of them by the Woodbury identity."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, solve_triangular
 
-from mergesvm.methods.recursive.normal_equations import FreshSolution, Vector
+from mergesvm.methods.proximal.factor import EPSILON, small_blas
+from mergesvm.methods.recursive.normal_equations import FreshSolution
 from mergesvm.methods.recursive.state_layout import (
     ANCHOR,
     INVERSE_MEAN,
     LANES,
     MAX_PENDING,
     MEAN,
+    MIN_REMAINING,
     N_PENDING,
     RIDGE,
     RIDGE_CURSOR,
     ROUNDING,
     SCALE,
     TOTAL_WEIGHT,
+    Vector,
+    WritableArrays,
 )
-from mergesvm.methods.recursive.writable import WritableArrays
 
 
 class RLSState(WritableArrays):
     """The inverse, the coefficients and the means, which compiled functions update in place.
 
-    Parameters
-    ----------
-    width : int
-        Number of features. Arrays are padded to a multiple of ``LANES``.
-    ridge : float
-        The penalty on each coefficient.
+    Arrays are padded to a multiple of ``LANES``; ``ridge`` is the penalty on each coefficient.
 
     Attributes
     ----------
@@ -83,11 +83,6 @@ class RLSState(WritableArrays):
             self.vectors[line, : self.width] = value
         self.target_means[:] = fresh.target_means
 
-    def load_inverse(self, inverse: Vector) -> None:
-        """Take the upper triangle of the inverse."""
-        self.inverse[: self.width, : self.width] = inverse
-        self.fill_diagonal_squares()
-
     @property
     def ridge(self) -> Vector:
         """The penalty on each coefficient, (width,)."""
@@ -101,18 +96,8 @@ class RLSState(WritableArrays):
 
     def arrays(self) -> tuple[Any, ...]:
         """The arrays, in the order in which compiled functions take them."""
-        return (
-            self.class_weights,
-            self.inverse,
-            self.pending,
-            self.signs,
-            self.coefs,
-            self.vectors,
-            self.target_means,
-            self.class_rows,
-            self.scalars,
-            self.counters,
-        )
+        inverse, classes = (self.inverse, self.pending, self.signs), (self.target_means, self.class_rows)
+        return self.class_weights, *inverse, self.coefs, self.vectors, *classes, self.scalars, self.counters
 
     def write_pending(self) -> None:
         """Write the pending updates into the upper triangle, as the compiled function does."""
@@ -151,3 +136,63 @@ class RLSState(WritableArrays):
             coefs += correction[:, None] * inverse_mean
             offsets -= correction / total
         return coefs, offsets
+
+
+def woodbury_update(state: RLSState, block: Vector, codes: NDArray[np.int64], weights: Vector, sign: int) -> bool:
+    """Add a block of rows (sign 1) or subtract it (sign -1); the state has no pending updates.
+
+    About their own mean the rows change the scatter by their own scatter, and by the distance of that mean from the
+    mean of the other rows, which is one more row. Returns False, with the state unchanged, if the result would be
+    inaccurate.
+    """
+    width = state.width
+    added, before = float(weights.sum()), float(state.scalars[TOTAL_WEIGHT])
+    after = before + sign * added
+    if added == 0:
+        return True
+    if not after > MIN_REMAINING * max(before, added) or before == 0:
+        return False
+    block = block - state.vectors[ANCHOR, :width]
+    mean, target_means = state.vectors[MEAN, :width], state.target_means
+    targets = np.where(codes[:, None] == np.arange(len(state.class_rows)), 1.0, -1.0)
+    own, own_targets = weights @ block / added, weights @ targets / added
+    # The other rows: those before the update, or those that remain.
+    other = mean if sign > 0 else (before * mean - added * own) / after
+    other_targets = target_means if sign > 0 else (before * target_means - added * own_targets) / after
+    root = np.sqrt(weights)[:, None]
+    between = np.sqrt((before if sign > 0 else after) * added / (before + added if sign > 0 else before))
+    changes = np.zeros((len(block) + 1, state.coefs.shape[1]))
+    changes[:-1, :width] = root * (block - own)
+    changes[-1, :width] = between * (own - other)
+    errors = np.vstack([root * (targets - own_targets), between * (own_targets - other_targets)])
+    errors -= changes @ state.coefs.T
+    with small_blas(width):
+        if not _change(state, changes, errors, sign):
+            return False
+        state.vectors[MEAN, :width] = (before * mean + sign * added * own) / after
+        state.target_means = (before * target_means + sign * added * own_targets) / after
+        total_mean = state.vectors[ANCHOR] + state.vectors[MEAN]
+        state.vectors[INVERSE_MEAN] = blas.dsymv(1.0, state.inverse.T, total_mean, lower=1)
+    state.scalars[TOTAL_WEIGHT] = after
+    state.fill_diagonal_squares()
+    return True
+
+
+def _change(state: RLSState, changes: Vector, errors: Vector, sign: int) -> bool:
+    """Change inverse and coefficients by rows about the mean, with their errors; False if it is not definite."""
+    # The transpose is in the order of BLAS; its lower triangle is the upper one here.
+    gains = blas.dsymm(1.0, state.inverse.T, changes.T, lower=1).T
+    core = sign * (gains @ changes.T)
+    core[np.diag_indices_from(core)] += 1.0
+    try:
+        lower = np.linalg.cholesky(core)
+    except np.linalg.LinAlgError:
+        return False
+    pivots = lower.diagonal() ** 2
+    least, most = float(pivots.min()), float(pivots.max())
+    state.scalars[ROUNDING] = (state.scalars[ROUNDING] + EPSILON) / min(1.0, least) + EPSILON * max(most, 1 / least)
+    half = solve_triangular(lower, np.hstack([gains, errors]), lower=True, check_finite=False)
+    gains, errors = np.ascontiguousarray(half[:, : gains.shape[1]]), half[:, gains.shape[1] :]
+    blas.dsyrk(-float(sign), gains.T, beta=1.0, c=state.inverse.T, lower=1, overwrite_c=1)
+    state.coefs += sign * (errors.T @ gains)
+    return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from mergesvm.data.rows.base import spans
 from mergesvm.errors import DataError, SignatureError
 from mergesvm.features.mapped import MappedRows
 from mergesvm.knowledge.signature import Signature
-from mergesvm.methods.recursive.encoded_rows import EncodedRows
 
 BLOCK_BYTES = 2**24
 """Memory of the rows that are mapped at a time."""
@@ -24,28 +23,24 @@ MAX_VALUE = 1e100
 """Larger values or weights would overflow when they are squared, multiplied and summed."""
 
 
+class EncodedRows(NamedTuple):
+    """Rows of features, (rows, width), the codes of their classes, (rows,), and their weights, (rows,)."""
+
+    rows: NDArray[np.float64]
+    codes: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    def slice(self, start: int, stop: int) -> EncodedRows:
+        """Rows ``start`` to ``stop``."""
+        return EncodedRows(self.rows[start:stop], self.codes[start:stop], self.weights[start:stop])
+
+
 class RowEncoder:
     """Numbers the classes in order of appearance, and converts rows of any kind into :class:`EncodedRows`.
 
-    Parameters
-    ----------
-    signature : Signature
-    class_weight : mapping of class to weight, or None
-        Classes that are not in it have weight 1.
+    The index of a class in ``labels`` is its code. ``row_factors`` are class weights that are part of the weights of
+    rows: those of knowledge without sums per class. Classes that are not in ``class_weight`` have weight 1.
 
-    Attributes
-    ----------
-    labels : list
-        The classes; the index of a class is its code.
-    codes : dict
-        The code of each class.
-    row_factors : list of float
-        Class weights that are part of the weights of rows: those of knowledge without sums per class.
-    kind : str or None
-        Kind of the labels.
-
-    Examples
-    --------
     >>> from mergesvm.features.maps.identity import Identity
     >>> encoder = RowEncoder(Signature(Identity(), 1), {"b": 2.0})
     >>> [encoder.add(label) for label in ("b", "a")], encoder.codes
@@ -123,7 +118,10 @@ class RowEncoder:
             row = self._in_order(row)
         numbers = np.asarray(row)
         if numbers.dtype.kind not in "biuf" or numbers.shape != self._shape or isinstance(row, np.ma.MaskedArray):
-            raise DataError(_not_a_row(row, numbers, self._shape[0]))
+            inputs = self._shape[0]
+            if numbers.ndim == 1 and numbers.dtype.kind in "biuf" and len(numbers) != inputs:
+                raise DataError(f"The row has {len(numbers)} features, but {inputs} are expected.")
+            raise DataError(f"A row must be a sequence of {inputs} numbers. Got {row!r:.200}.")
         if self._mapped:
             features = self._signature.features
             mapped = np.empty((1, features.width), dtype=features.dtype)
@@ -145,9 +143,3 @@ class RowEncoder:
                 f"The row has feature {extra!r}, which earlier rows did not have. All rows need the same features."
             )
         return values if len(names) > 1 else (values,)
-
-
-def _not_a_row(row: Any, numbers: NDArray[Any], inputs: int) -> str:
-    if numbers.ndim == 1 and numbers.dtype.kind in "biuf" and len(numbers) != inputs:
-        return f"The row has {len(numbers)} features, but {inputs} are expected."
-    return f"A row must be a sequence of {inputs} numbers. Got {row!r:.200}."

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-
-import numpy as np
-from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
 from mergesvm.errors import KnowledgeError
@@ -15,7 +11,7 @@ from mergesvm.methods.recursive.options import RecursiveOptions
 from mergesvm.methods.recursive.rls import RecursiveLeastSquares
 from mergesvm.models.domain import Domain
 from mergesvm.models.linear import LinearModel
-from mergesvm.models.score_moments import ClassMoments, SideMoments, class_moments, side_moments
+from mergesvm.models.score_moments import class_moments, side_moments
 from mergesvm.models.solution import Solution
 from mergesvm.multiclass.class_weights import known_weights
 from mergesvm.multiclass.decomposition import one_vs_rest
@@ -26,20 +22,11 @@ def current_model(
     reference: Knowledge,
     classes: list[tuple[Label, int]],
     options: RecursiveOptions,
-    knowledge: Callable[[], Knowledge] | None,
+    knowledge: Knowledge | None,
 ) -> LinearModel:
-    """Build the model of the current coefficients.
+    """Build the model of the current coefficients, for the classes with rows and their codes, sorted by label.
 
-    Parameters
-    ----------
-    rls : RecursiveLeastSquares
-    reference : Knowledge
-        Gives signature and provenance.
-    classes : list of (label, code)
-        The classes with rows, sorted by label.
-    options : RecursiveOptions
-    knowledge : callable, optional
-        Computes the knowledge of all rows, which probabilities need; None for a model without probabilities.
+    Signature and provenance are those of ``reference``. Probabilities need the ``knowledge`` of all rows.
     """
     if not classes or not rls.total_weight > 0:
         raise KnowledgeError(
@@ -57,11 +44,9 @@ def current_model(
         "penalize_intercept": options.penalize_intercept,
     }
     domain = Domain(labels, mean, reference.signature, rls.class_rows[codes], reference.provenance, kept)
-    return LinearModel(domain, solution, None if knowledge is None else _moments(knowledge(), solution, mean))
-
-
-def _moments(knowledge: Knowledge, solution: Solution, mean: NDArray[np.float64]) -> SideMoments | ClassMoments:
-    solution = replace(solution, offsets=solution.offsets + solution.coefs @ (knowledge.anchor - mean))
+    if knowledge is None:
+        return LinearModel(domain, solution, None)
+    anchored = replace(solution, offsets=solution.offsets + solution.coefs @ (knowledge.anchor - mean))
     if len(knowledge.labels) > 2:
-        return class_moments(knowledge, solution)
-    return side_moments(knowledge, one_vs_rest(knowledge), solution)
+        return LinearModel(domain, solution, class_moments(knowledge, anchored))
+    return LinearModel(domain, solution, side_moments(knowledge, one_vs_rest(knowledge), anchored))

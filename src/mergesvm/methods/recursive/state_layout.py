@@ -1,5 +1,14 @@
 """Layout of the arrays that recursive least squares shares with its compiled functions. Does not import numba."""
 
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
 MAX_PENDING = 8
 """Rank-one updates that are collected before they are written into the inverse."""
 
@@ -7,11 +16,8 @@ LANES = 4
 """The width is padded to a multiple of this: compiled loops process this many rows of the inverse at a time."""
 
 ANCHOR, MEAN, INVERSE_MEAN, DEVIATION, GAIN, RIDGE = range(6)
-"""Rows of ``vectors``.
-
-``ANCHOR`` is a point near the rows, ``MEAN`` the mean of the rows relative to it, ``INVERSE_MEAN`` the inverse times
-the mean, ``RIDGE`` the penalty on each coefficient. ``DEVIATION`` and ``GAIN`` are scratch space for one row.
-"""
+"""Rows of ``vectors``: a point near the rows, their mean relative to it, the inverse times the mean, scratch space for
+one row, and the penalty on each coefficient."""
 
 TOTAL_WEIGHT, SCALE, ROUNDING = range(3)
 """Entries of ``scalars``: the weight of all rows, a factor on the inverse, and the accumulated rounding error."""
@@ -27,3 +33,10 @@ LEARNED, NOT_FINITE, INACCURATE = range(3)
 
 MIN_REMAINING = 1e-9
 """If subtracting rows leaves a smaller fraction than this, the inverse is recomputed instead."""
+
+
+class WritableArrays:
+    """Copies its arrays when it is unpickled: those of a memory-mapped file may be read-only."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({k: v.copy() if isinstance(v, np.ndarray) else v for k, v in state.items()})

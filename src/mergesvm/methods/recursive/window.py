@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.errors import SubtractionError
-from mergesvm.methods.recursive.encoded_rows import EncodedRows
-from mergesvm.methods.recursive.state_layout import N_HELD, OLDEST
-from mergesvm.methods.recursive.writable import WritableArrays
+from mergesvm.methods.recursive.row_encoder import EncodedRows
+from mergesvm.methods.recursive.state_layout import N_HELD, OLDEST, WritableArrays
 
 
 class Window(WritableArrays):
-    """A ring buffer of rows: when it is full, the next row replaces the oldest.
+    """A ring buffer of rows: when it is full, the next row replaces the oldest. Size 0 means no window.
 
-    Parameters
-    ----------
-    size : int
-        Maximum number of rows; 0 for no window.
-    width : int
-        Number of features.
-
-    Examples
-    --------
     >>> window = Window(2, 1)
     >>> window.push(EncodedRows(np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 0]), np.ones(3)))
     >>> window.held().rows.ravel()
@@ -58,37 +49,24 @@ class Window(WritableArrays):
         self.rows[:number], self.codes[:number], self.weights[:number] = held
         self.state[OLDEST], self.state[N_HELD] = 0, number
 
+    def remove(
+        self, parts: Iterable[tuple[EncodedRows, NDArray[np.intp]]], tolerance: float, labels: list[Any]
+    ) -> None:
+        """Remove rows, which are given with their indices in the input, for the error if one is not found.
 
-class WindowRemoval:
-    """Finds rows in a window and removes them all at once.
-
-    Parameters
-    ----------
-    window : Window
-    tolerance : float
-        Largest difference, relative to the largest value of a row, at which two rows are the same.
-    """
-
-    def __init__(self, window: Window, tolerance: float) -> None:
-        self._window, self._tolerance = window, tolerance
-        self._held = window.held()
-        self._kept = np.ones(len(self._held.rows), dtype=bool)
-
-    def mark(self, part: EncodedRows, numbers: NDArray[np.intp], labels: list[Any]) -> None:
-        """Mark rows for removal; ``numbers`` are their places in the input, for the error if one is not found."""
-        rows, codes, weights = self._held
-        for row, code, weight, number in zip(*part, numbers, strict=True):
-            distance = np.abs(rows - row).max(axis=1, initial=0.0)
-            near = distance <= self._tolerance * np.abs(row).max()
-            found = np.flatnonzero(self._kept & (codes == code) & (weights == weight) & near)
-            if not len(found):
-                raise SubtractionError(
-                    f"Row {number}, of class {labels[code]!r} and weight {weight:g}, is not among the {len(rows):,} "
-                    f"rows in the window. Nothing was removed."
-                )
-            self._kept[found[distance[found].argmin()]] = False
-
-    def apply(self) -> None:
-        """Remove the marked rows."""
-        rows, codes, weights = self._held
-        self._window.replace(EncodedRows(rows[self._kept], codes[self._kept], weights[self._kept]))
+        Two rows are the same up to a difference of ``tolerance``, relative to the largest value of a row.
+        """
+        held = self.held()
+        kept = np.ones(len(held.rows), dtype=bool)
+        for part, numbers in parts:
+            for row, code, weight, number in zip(*part, numbers, strict=True):
+                distance = np.abs(held.rows - row).max(axis=1, initial=0.0)
+                same = (held.codes == code) & (held.weights == weight) & (distance <= tolerance * np.abs(row).max())
+                found = np.flatnonzero(kept & same)
+                if not len(found):
+                    raise SubtractionError(
+                        f"Row {number}, of class {labels[code]!r} and weight {weight:g}, is not among the "
+                        f"{len(kept):,} rows in the window. Nothing was removed."
+                    )
+                kept[found[distance[found].argmin()]] = False
+        self.replace(EncodedRows(held.rows[kept], held.codes[kept], held.weights[kept]))
