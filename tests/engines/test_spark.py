@@ -21,7 +21,7 @@ import samples
 from engine_laws import assert_same, assert_same_folds, union
 from mergesvm.data.cluster_table import TableColumns
 from mergesvm.engines import Spark
-from mergesvm.engines.spark.java import find_java
+from mergesvm.engines.spark.session import find_java
 from mergesvm.engines.spark.work import CHUNK_BYTES
 from mergesvm.errors import DataError, EngineError, FeatureMapError, ParameterError
 from mergesvm.knowledge.learning.local import learn_scan
@@ -425,7 +425,7 @@ def test_a_worker_that_is_killed_while_it_learns_from_a_table_does_no_harm(engin
     X, y = rows
     held = engine.partitioned(table)
     columns = TableColumns.of(held.schema(), "y", columns=NAMES)
-    options = SumOptions.of(ms.features.Identity(), True, {}, None, ms.engines.Threads(1), None)
+    options = SumOptions(ms.features.Identity(), True, {}, "float64", ms.engines.Threads(1), None)
 
     def learn(content):
         def batches():

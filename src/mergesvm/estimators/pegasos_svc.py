@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.batch import Batch
 from mergesvm.engines.base import Engine
-from mergesvm.engines.resolve import resolve_engine
+from mergesvm.engines.threads import resolve_engine
 from mergesvm.errors import FormError
 from mergesvm.estimators.base import LinearClassifier
 from mergesvm.estimators.constraints import Number

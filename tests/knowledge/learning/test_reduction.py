@@ -13,7 +13,7 @@ from mergesvm.data.batch import Batch
 from mergesvm.data.layout import Layout
 from mergesvm.engines import Threads
 from mergesvm.features import Identity
-from mergesvm.knowledge.learning.local import learn_batch_partial
+from mergesvm.knowledge.learning.local import learn_batch
 from mergesvm.knowledge.learning.options import SumOptions
 from mergesvm.knowledge.learning.partial_result import PartialResult
 from mergesvm.knowledge.learning.reduction import Reducer
@@ -28,8 +28,8 @@ def rows(seed, classes, offset=0.0, n=40):
 
 def partial(X, y, *, upper_only, per_class=True):
     """The result of a worker; with upper_only, everything below the diagonals is garbage."""
-    terms = SumOptions.of(Identity(), per_class, {}, None, Threads(1), None)
-    found = learn_batch_partial(Batch.of(X, y), Layout(WIDTH, None), terms)
+    options = SumOptions(Identity(), per_class, {}, "float64", Threads(1), None)
+    found = learn_batch(Batch.of(X, y), Layout(WIDTH, None), options, upper_only=True)
     if not upper_only:
         found = found.symmetric()
     for gram in found.knowledge.grams if upper_only else ():

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.rows.sparse import SparseRows
-from mergesvm.engines.memory import memory_limit
+from mergesvm.engines.machine import memory_limit
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, ParameterError
 from mergesvm.knowledge.gram.dispatch import MAX_NARROW_WIDTH, accumulate
@@ -18,19 +18,12 @@ from mergesvm.knowledge.gram.triangles import fill_lower
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.signature import Signature
 
+MAX_MEMORY_FRACTION = 0.6
+"""The fraction of memory that sums may take; solving and saving need the rest."""
+
 
 class Accumulator:
-    """Sums about one anchor, to which batches are added in place, without copies of the sums.
-
-    Parameters
-    ----------
-    signature : Signature
-        What the sums mean; the kind of labels is taken from the batches.
-    anchor : array of shape (width,)
-    engine : Threads
-    precision : {"float64", "float32"}
-        Precision of the products.
-    """
+    """Sums about one anchor, to which batches are added in place, without copies of the sums."""
 
     def __init__(self, signature: Signature, anchor: NDArray[np.float64], engine: Threads, precision: str) -> None:
         self.signature, self.anchor = signature, anchor
@@ -100,7 +93,3 @@ def check_memory(n_classes: int, signature: Signature) -> None:
             f"Knowledge of {n_grams} x {width:,} x {width:,} sums takes {needed / 1e9:,.1f} GB, and this machine has "
             f"{machine / 1e9:,.1f} GB. Learn from fewer features{offer}."
         )
-
-
-MAX_MEMORY_FRACTION = 0.6
-"""The fraction of memory that sums may take; solving and saving need the rest."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Engine, PartitionedRows
 from mergesvm.errors import CutError
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.learning.local import Progress, learn_batch_partial, learn_scan
+from mergesvm.knowledge.learning.local import Progress, learn_batch, learn_scan
 from mergesvm.knowledge.learning.options import SumOptions, names_of
 from mergesvm.knowledge.learning.partial_result import PartialResult
 from mergesvm.knowledge.learning.reduction import Reducer
@@ -86,14 +86,12 @@ def learn_batch_distributed(batch: Batch, layout: Layout, options: SumOptions, e
     batches = [batch] if spmd else list(batch.slices(engine.workers))
     where = f"rank {engine.ranks.rank}, " if spmd else ""
     names = [f"{where}rows from {part.rows.first} on" for part in batches]
-    join = Reducer(options.features)
-    partial = engine.merge(_learn_rows, batches, join, given=(layout, options), names=names, own=spmd)
-    return _received(partial, layout, options, engine)
+    return _merged(engine, _learn_rows, batches, (layout, options), layout, names=names, own=spmd)
 
 
 def _learn_rows(batch: Batch, layout: Layout, options: SumOptions) -> PartialResult:
     batch.rows.names = layout.names
-    return learn_batch_partial(batch, layout, options) if batch.rows.n_rows else PartialResult(None)
+    return learn_batch(batch, layout, options, upper_only=True) if batch.rows.n_rows else PartialResult(None)
 
 
 def learn_table_distributed(table: Any, columns: TableColumns, options: SumOptions, engine: Engine) -> Knowledge:
@@ -101,18 +99,14 @@ def learn_table_distributed(table: Any, columns: TableColumns, options: SumOptio
     spmd = engine.ranks.spmd
     parts = [table] if spmd else sendable_parts(table, engine.workers)
     names = [f"rank {engine.ranks.rank}, the table"] if spmd else [f"part {index}" for index in range(len(parts))]
-    join = Reducer(options.features)
-    partial = engine.merge(_learn_partition, parts, join, given=(columns, options), names=names, own=spmd)
-    return _received(partial, columns.layout, options, engine)
+    return _merged(engine, _learn_partition, parts, (columns, options), columns.layout, names=names, own=spmd)
 
 
 def learn_collection(
     rows: PartitionedRows, given: list[str], names: Sequence[str] | None, options: SumOptions, engine: Engine
 ) -> Knowledge:
     """Learn from collections side by side: rows, labels, and those named in ``given``."""
-    join = Reducer(options.features)
-    partial = engine.merge(_learn_block, rows.partitions(), join, given=(given, names, options))
-    return (partial or PartialResult(None)).symmetric().required()
+    return _merged(engine, _learn_block, rows.partitions(), (given, names, options))
 
 
 def _learn_block(
@@ -124,14 +118,12 @@ def _learn_block(
     batch = options.fold(Batch.of(block[0], block[1], beside.get("sample_weight")), beside.get("groups"))
     layout = Layout(batch.rows.width, names_of(batch.rows.names, names, batch.rows.width))
     batch.rows.names = layout.names
-    return learn_batch_partial(batch, layout, options)
+    return learn_batch(batch, layout, options, upper_only=True)
 
 
 def learn_partitions(rows: PartitionedRows, columns: TableColumns, options: SumOptions, engine: Engine) -> Knowledge:
     """Learn from a table whose partitions lie at the workers."""
-    join, parts = Reducer(options.features), rows.partitions(columns.needed)
-    partial = engine.merge(_learn_partition, parts, join, given=(columns, options))
-    return (partial or PartialResult(None)).symmetric().required()
+    return _merged(engine, _learn_partition, rows.partitions(columns.needed), (columns, options))
 
 
 def _learn_partition(content: Any, columns: TableColumns, options: SumOptions) -> PartialResult:
@@ -139,8 +131,20 @@ def _learn_partition(content: Any, columns: TableColumns, options: SumOptions) -
     return replace(learn_scan(scan, options, upper_only=True), counts={})
 
 
-def _received(partial: PartialResult | None, layout: Layout, options: SumOptions, engine: Engine) -> Knowledge:
-    """The merged knowledge; on ranks that do not receive it, knowledge of no rows."""
-    if not engine.ranks.receives:
+def _merged(
+    engine: Engine,
+    learn: Callable[..., PartialResult],
+    parts: Sequence[Any],
+    given: tuple[Any, ...],
+    layout: Layout | None = None,
+    **how: Any,
+) -> Knowledge:
+    """Learn all parts and merge the results; ranks that do not receive them get knowledge of no rows.
+
+    The last of ``given`` are the options. Engines that hold partitions have no such ranks, and need no layout.
+    """
+    options: SumOptions = given[-1]
+    partial = engine.merge(learn, parts, Reducer(options.features), given=given, **how)
+    if layout is not None and not engine.ranks.receives:
         return Knowledge.zero(options.signature(layout))
     return (partial or PartialResult(None)).symmetric().required()

@@ -16,13 +16,7 @@ from mergesvm.features.spec import as_map
 def frozen_map(features: Any, rows: Any, labels: Any, engine: Engine | None) -> FeatureMap:
     """Return the map that all workers use; one that is not frozen is frozen on a sample of the rows.
 
-    Parameters
-    ----------
-    features : FeatureMap, str or None
-    rows : Rows, Scan or None
-        None for rows that cannot be sampled because they are on a cluster.
-    labels : sequence of labels or None
-    engine : Engine or None
+    ``rows`` is None if they cannot be sampled because they are on a cluster.
     """
     mapping = as_map(features)
     if mapping.frozen:

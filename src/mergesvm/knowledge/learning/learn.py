@@ -151,7 +151,7 @@ def learn(
     >>> ms.learn(table, label="sold", categories={"colour": ["blue", "red"]})
     Knowledge of 2 rows x 3 features in 2 classes: no 1, yes 1
     """
-    learner = Learner.of(
+    learner = Learner(
         features=features,
         per_class=per_class,
         class_weight=class_weight,

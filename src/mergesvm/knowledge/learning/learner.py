@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from numpy.typing import NDArray
@@ -15,10 +15,10 @@ from mergesvm.data.layout import Layout
 from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Engine, PartitionedRows
 from mergesvm.engines.registry import collection_spec
-from mergesvm.engines.resolve import resolve_engine
-from mergesvm.engines.threads import Threads
+from mergesvm.engines.threads import resolve_engine
 from mergesvm.errors import DataError, FormError, ParameterError
 from mergesvm.features.base import FeatureMap
+from mergesvm.features.maps.identity import Identity
 from mergesvm.knowledge.fold_assignment import FoldAssignment, folded
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.distributed import (
@@ -36,43 +36,11 @@ from mergesvm.knowledge.provenance import Origin, now
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
 class Learner:
-    """The checked options of :func:`mergesvm.learn`, for rows of any kind.
+    """The checked options of :func:`mergesvm.learn`, for rows of any kind."""
 
-    Attributes
-    ----------
-    features : FeatureMap, str or None
-    per_class : bool
-    class_weights : dict
-    anchor : array or None
-    precision : str or None
-    folding : FoldAssignment or None
-    fold_numbers : array or None
-        The fold of each row, if given.
-    groups : sequence, str or None
-    threads : Threads
-        Used within each process.
-    engine : Engine or None
-        None for this process.
-    progress : callable or None
-    """
-
-    features: FeatureMap | str | None
-    per_class: bool
-    class_weights: dict[Label, float]
-    anchor: Any
-    precision: str | None
-    folding: FoldAssignment | None
-    fold_numbers: NDArray[Any] | None
-    groups: Any
-    threads: Threads
-    engine: Engine | None
-    progress: Progress | None
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         *,
         features: FeatureMap | str | None,
         per_class: bool,
@@ -84,8 +52,7 @@ class Learner:
         engine: Engine | None,
         n_jobs: int | None,
         progress: Progress | None,
-    ) -> Learner:
-        """Check the options."""
+    ) -> None:
         if precision not in (None, "float64", "float32"):
             raise ParameterError(f"precision has to be 'float64', 'float32' or None, not {precision!r}.")
         if class_weight is not None and not isinstance(class_weight, Mapping):
@@ -98,12 +65,14 @@ class Learner:
             raise ParameterError("groups needs a number of folds, such as folds=5.")
         if folds is not None and not per_class:
             raise FormError("Folds need the sums of every class, which the pooled form lacks. Use per_class=True.")
-        threads, remote = resolve_engine(engine, n_jobs)
-        weights = fixed_weights(class_weight or {})
-        folding = numbers = None
+        self.features, self.per_class, self.anchor, self.precision = features, per_class, anchor, precision
+        self.class_weights = fixed_weights(class_weight or {})
+        self.groups, self.progress = groups, progress
+        self.threads, self.engine = resolve_engine(engine, n_jobs)
+        self.folding: FoldAssignment | None = None
+        self.fold_numbers: NDArray[Any] | None = None  # the fold of each row, if given
         if folds is not None:
-            folding, numbers = _on_all(remote, lambda: FoldAssignment.of(folds, groups))
-        return cls(features, per_class, weights, anchor, precision, folding, numbers, groups, threads, remote, progress)
+            self.folding, self.fold_numbers = _on_all(self.engine, lambda: FoldAssignment.of(folds, groups))
 
     def learn_scan(self, scan: Scan) -> Knowledge:
         """Learn from files."""
@@ -172,13 +141,14 @@ class Learner:
         batch, layout = _on_all(self.engine, open_batch)
         options = self._options(batch.rows, y)
         if self.engine is None:
-            return learn_batch(batch, layout, options)
+            return learn_batch(batch, layout, options).required()
         return learn_batch_distributed(batch, layout, options, self.engine)
 
     def _options(self, rows: Any, labels: Any = None) -> SumOptions:
         features = frozen_map(self.features, rows, labels, self.engine)
-        return SumOptions.of(
-            features, self.per_class, self.class_weights, self.precision, self.threads, self.anchor, self.folding
+        precision = self.precision or ("float64" if isinstance(features, Identity) else features.dtype.name)
+        return SumOptions(
+            features, self.per_class, self.class_weights, precision, self.threads, self.anchor, self.folding
         )
 
     def _check_columns_of_groups(self) -> None:

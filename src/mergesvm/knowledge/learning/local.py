@@ -24,16 +24,9 @@ Progress = Callable[[Scan], None]
 """Called with the scan after each slice."""
 
 
-def learn_batch(batch: Batch, layout: Layout, options: SumOptions) -> Knowledge:
-    """Learn from one batch."""
-    known = merge_stream(_pieces([(batch, 1.0)], layout, options, upper_only=False))
-    assert known is not None
-    return known
-
-
-def learn_batch_partial(batch: Batch, layout: Layout, options: SumOptions) -> PartialResult:
-    """Learn from one batch, filling only upper triangles: the result will be merged with others."""
-    return PartialResult(merge_stream(_pieces([(batch, 1.0)], layout, options, upper_only=True)), upper_only=True)
+def learn_batch(batch: Batch, layout: Layout, options: SumOptions, *, upper_only: bool = False) -> PartialResult:
+    """Learn from one batch; with ``upper_only``, the result will be merged with others."""
+    return PartialResult(merge_stream(_pieces([(batch, 1.0)], layout, options, upper_only)), upper_only=upper_only)
 
 
 def learn_scan(

@@ -14,7 +14,6 @@ from mergesvm.data.layout import Layout
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.features.base import FeatureMap
-from mergesvm.features.maps.identity import Identity
 from mergesvm.knowledge.fold_assignment import FoldAssignment, folded
 from mergesvm.knowledge.signature import Signature
 
@@ -23,19 +22,8 @@ from mergesvm.knowledge.signature import Signature
 class SumOptions:
     """Options for summing rows, the same at all workers.
 
-    Attributes
-    ----------
-    features : FeatureMap
-        Frozen.
-    per_class : bool
-    class_weights : dict
-        Fixed class weights of the pooled form.
-    precision : {"float64", "float32"}
-        Precision of the products.
-    engine : Threads
-        Used within each worker.
-    anchor : array or None
-    folding : FoldAssignment or None
+    ``features`` is frozen, ``class_weights`` are those of the pooled form, ``precision`` is that of the products, and
+    ``engine`` is used within each worker.
     """
 
     features: FeatureMap
@@ -45,21 +33,6 @@ class SumOptions:
     engine: Threads
     anchor: Any
     folding: FoldAssignment | None = None
-
-    @classmethod
-    def of(
-        cls,
-        features: FeatureMap,
-        per_class: bool,
-        weights: dict[Label, float],
-        precision: str | None,
-        engine: Threads,
-        anchor: Any,
-        folding: FoldAssignment | None = None,
-    ) -> SumOptions:
-        """Create options; the default precision is that of the map."""
-        default = "float64" if isinstance(features, Identity) else features.dtype.name
-        return cls(features, per_class, weights, precision or default, engine, anchor, folding)
 
     def fold(self, batch: Batch, groups: Any = None) -> Batch:
         """Label rows by class and fold, if there are folds."""

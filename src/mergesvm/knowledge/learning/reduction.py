@@ -71,10 +71,7 @@ class Reducer(Addition[PartialResult]):
     classes are sent to all workers, then the sums are added along a cascade. The first block holds the sums of the
     classes and the peaks of their squares, each further block the triangle of a Gram matrix.
 
-    Parameters
-    ----------
-    features : FeatureMap
-        The map of all partial results. It may be large, so pickled copies do not contain it.
+    Pickled copies do not contain ``features``, the map of all partial results: it may be large.
     """
 
     def __init__(self, features: Any) -> None:
@@ -118,7 +115,7 @@ class Reducer(Addition[PartialResult]):
         return described, result.counts, result.dropped
 
     def agree(self, descriptions: Sequence[tuple[Description | None, dict[str, int], int]]) -> Plan:
-        """The terms of all together, or an error that says what differs."""
+        """Return the plan of all workers, or raise an error that says what differs."""
         found = [piece for piece, _, _ in descriptions if piece is not None]
         joined = self([PartialResult(None, counts, dropped) for _, counts, dropped in descriptions])
         pieces = tuple(piece for piece, _, _ in descriptions)
@@ -174,14 +171,7 @@ class Reducer(Addition[PartialResult]):
 
 
 class PartialResultTotal(Total[PartialResult]):
-    """Adds up the sums of all workers as they arrive.
-
-    Parameters
-    ----------
-    plan : Plan
-    features : FeatureMap
-        The map, which the plan does not contain.
-    """
+    """Adds up the sums of all workers as they arrive; ``features`` is the map, which the plan does not contain."""
 
     def __init__(self, plan: Plan, features: Any) -> None:
         self._plan, self._features = plan, features

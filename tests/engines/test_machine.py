@@ -8,7 +8,7 @@ import pytest
 from joblib import cpu_count
 
 from mergesvm.engines import Threads
-from mergesvm.engines.cores import cores
+from mergesvm.engines.machine import cores
 
 
 def test_cores_are_those_that_joblib_counts_now(monkeypatch):
