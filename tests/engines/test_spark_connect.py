@@ -42,7 +42,7 @@ def outcome(java, tmp_path_factory):
 
 
 @pytest.mark.parametrize("law", engine_laws.LAWS)
-def test_laws(outcome, law):
+def test_law(outcome, law):
     assert outcome.pop(law) == "passed"
 
 
@@ -63,5 +63,5 @@ def test_laws(outcome, law):
         "a_stopped_session",
     ],
 )
-def test_checks(outcome, check):
+def test_check(outcome, check):
     assert outcome.pop(f"check_{check}") == "passed"

@@ -69,7 +69,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, None])
-def test_a_version_of_a_delta_table_is_its_rows(spark_session, folder, version):
+def test_versions_of_a_delta_table(spark_session, folder, version):
     spark_session.dataSource.register(delta_source())
     reader = spark_session.read.format("delta_table").option("path", folder)
     table = (reader if version is None else reader.option("versionAsOf", version)).load()

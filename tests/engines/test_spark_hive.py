@@ -77,7 +77,7 @@ def main(folder):
     session.stop()
 
 
-def test_tables_of_hive_are_their_rows(java, tmp_path):
+def test_hive_tables(java, tmp_path):
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(Path(samples.__file__).parent)}
     command = [sys.executable, "-W", "error", __file__, str(tmp_path)]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
