@@ -481,11 +481,12 @@ def test_the_error_for_missing_or_old_java_says_what_to_do(monkeypatch, tmp_path
         find_java()
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
-    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
-    java.chmod(java.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(EngineError, match=r"is Java 11.*JAVA_HOME"):
-        find_java()
+    for output, version in (('openjdk version "11.0.2" 2019-01-15', 11), ('java version "1.8.0_291"', 8)):
+        java.write_text(f"#!/bin/sh\necho '{output}' >&2\n")
+        java.chmod(java.stat().st_mode | stat.S_IXUSR)
+        with pytest.raises(EngineError, match=rf"is Java {version}\..*JAVA_HOME"):
+            find_java()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(EngineError, match="nowhere/bin/java does not run"):
         find_java()

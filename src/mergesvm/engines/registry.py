@@ -91,11 +91,7 @@ def engines_help() -> str:
 
 
 def collection_spec(rows: Any) -> EngineSpec | None:
-    """Return the engine whose workers can hold ``rows``, or None for rows in memory.
-
-    >>> collection_spec([[1.0, 2.0]]) is None
-    True
-    """
+    """Return the engine whose workers can hold ``rows``, or None for rows in memory."""
     package = type(rows).__module__.split(".")[0]
     return next((spec for spec in engine_specs().values() if package in spec.collections), None)
 

@@ -35,11 +35,7 @@ def _controller(with_scipy: bool) -> ThreadpoolController:  # noqa: ARG001
 
 
 def worker_count(workers: Any) -> int:
-    """Check a number of workers; None or -1 is one per core.
-
-    >>> worker_count(3)
-    3
-    """
+    """Check a number of workers; None or -1 is one per core."""
     number = cores() if workers is None or workers == -1 else workers
     if not isinstance(number, Integral) or number < 1:
         raise ParameterError(f"workers has to be a positive integer, None or -1 (one per core), not {workers!r}.")

@@ -26,8 +26,7 @@ from mergesvm.features.base import FeatureMap
 from mergesvm.features.format import load
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
-from mergesvm.knowledge.learning.partial_result import PartialResult
-from mergesvm.knowledge.learning.reduction import Reducer
+from mergesvm.knowledge.learning.reduction import PartialResult, Reducer
 from mergesvm.methods.proximal.solve import solve
 from mergesvm.reproduce.cascade_cost import Handling, Link
 

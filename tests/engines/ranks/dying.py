@@ -11,8 +11,7 @@ import numpy as np
 
 import mergesvm as ms
 from mergesvm.engines import MPI
-from mergesvm.knowledge.learning.partial_result import PartialResult
-from mergesvm.knowledge.learning.reduction import Reducer
+from mergesvm.knowledge.learning.reduction import PartialResult, Reducer
 
 
 def work(task):

@@ -15,8 +15,7 @@ from mergesvm.engines import Threads
 from mergesvm.features import Identity
 from mergesvm.knowledge.learning.local import learn_batch
 from mergesvm.knowledge.learning.options import SumOptions
-from mergesvm.knowledge.learning.partial_result import PartialResult
-from mergesvm.knowledge.learning.reduction import Reducer
+from mergesvm.knowledge.learning.reduction import PartialResult, Reducer
 
 WIDTH = 17
 

@@ -60,8 +60,10 @@ class DaskRows(PartitionedRows):
                 schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
         for name in meta.columns:
             if str(meta[name].dtype) == "category" and table[name].cat.known:
-                index = schema.get_field_index(name)
-                schema = schema.set(index, schema.field(index).with_metadata(_vocabulary(meta[name].cat.categories)))
+                index, values = schema.get_field_index(name), meta[name].cat.categories.tolist()
+                if all(isinstance(value, (str, int, float)) for value in values):  # JSON has no others
+                    declared = {"vocabulary": json.dumps(values)}
+                    schema = schema.set(index, schema.field(index).with_metadata(declared))
         return schema
 
 
@@ -139,9 +141,3 @@ def _types(frame: Any) -> dict[str, Any]:
 
     schema = pa.Schema.from_pandas(frame, preserve_index=False)
     return dict(zip(schema.names, schema.types, strict=True))
-
-
-def _vocabulary(values: Any) -> dict[str, str]:
-    """The metadata of a categorical column, if its values can be written as JSON."""
-    plain = values.tolist()
-    return {"vocabulary": json.dumps(plain)} if all(isinstance(value, (str, int, float)) for value in plain) else {}

@@ -101,26 +101,23 @@ class Dask(Engine):
 
             if self._closed:
                 raise EngineError("This engine is closed.")
-            with dask.config.set(QUIET):
-                cluster = self._started(LocalCluster)
+            try:
+                with dask.config.set(QUIET):
+                    cluster = LocalCluster(
+                        n_workers=self._to_start,
+                        threads_per_worker=1,
+                        processes=True,
+                        dashboard_address="127.0.0.1:0",  # any free port
+                        silence_logs=logging.CRITICAL,
+                    )
+            except RuntimeError as error:
+                raise EngineError(
+                    f"Dask could not start its workers ({error}). Put the main code of the script below "
+                    f'if __name__ == "__main__":.'
+                ) from error
             self._client = Client(cluster, timeout=ANSWER_SECONDS, set_as_default=False, direct_to_workers=True)
             self._closer = weakref.finalize(self, _close, self._client, cluster)
         return self._client
-
-    def _started(self, kind: Any) -> Any:
-        try:
-            return kind(
-                n_workers=self._to_start,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address="127.0.0.1:0",  # any free port
-                silence_logs=logging.CRITICAL,
-            )
-        except RuntimeError as error:
-            raise EngineError(
-                f"Dask could not start its workers ({error}). Put the main code of the script below "
-                f'if __name__ == "__main__":.'
-            ) from error
 
     @property
     def workers(self) -> int:

@@ -198,11 +198,7 @@ class MPIRanks(Ranks):
 
 
 def results_of(attempts: list[Attempt]) -> list[list[Any]]:
-    """Return the results of all attempts, or raise the error of the first task that failed.
-
-    >>> results_of([Attempt(0), Attempt(1)])
-    [[], []]
-    """
+    """Return the results of all attempts, or raise the error of the first task that failed."""
     failed = [attempt for attempt in attempts if attempt.error is not None]
     if failed:
         first = min(failed, key=lambda attempt: (attempt.index, attempt.rank))

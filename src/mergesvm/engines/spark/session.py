@@ -130,20 +130,11 @@ def find_java() -> str:
         output = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
     except (OSError, subprocess.CalledProcessError) as error:
         raise EngineError(f"{needed}, but {java} does not run ({error}). {CURE}") from error
-    version = java_version(output)
+    found = re.search(r'version "(?:1\.)?(\d+)', output)  # Java 8 calls itself 1.8
+    version = int(found.group(1)) if found else 0
     if version < MIN_JAVA:
         raise EngineError(f"{needed}, but {java} is Java {version}. {CURE}")
     return java
-
-
-def java_version(output: str) -> int:
-    """Parse the output of ``java -version``; 0 if it has no version.
-
-    >>> java_version('openjdk version "17.0.15" 2025-04-15'), java_version('java version "1.8.0_291"')
-    (17, 8)
-    """
-    found = re.search(r'version "(?:1\.)?(\d+)', output)
-    return int(found.group(1)) if found else 0
 
 
 @contextmanager

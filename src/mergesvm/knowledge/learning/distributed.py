@@ -14,9 +14,8 @@ from mergesvm.engines.base import Engine, PartitionedRows
 from mergesvm.errors import CutError
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.local import Progress, learn_batch, learn_scan
-from mergesvm.knowledge.learning.options import SumOptions, names_of
-from mergesvm.knowledge.learning.partial_result import PartialResult
-from mergesvm.knowledge.learning.reduction import Reducer
+from mergesvm.knowledge.learning.options import SumOptions, named_layout
+from mergesvm.knowledge.learning.reduction import PartialResult, Reducer
 
 MAX_PARTS_PER_WORKER = 4
 """Small parts limit the loss when a worker is slow or dies."""
@@ -116,9 +115,7 @@ def _learn_block(
         return PartialResult(None)
     beside = dict(zip(given, block[2:], strict=True))
     batch = options.fold(Batch.of(block[0], block[1], beside.get("sample_weight")), beside.get("groups"))
-    layout = Layout(batch.rows.width, names_of(batch.rows.names, names, batch.rows.width))
-    batch.rows.names = layout.names
-    return learn_batch(batch, layout, options, upper_only=True)
+    return learn_batch(batch, named_layout(batch, names), options, upper_only=True)
 
 
 def learn_partitions(rows: PartitionedRows, columns: TableColumns, options: SumOptions, engine: Engine) -> Knowledge:

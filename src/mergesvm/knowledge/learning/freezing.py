@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from mergesvm.data.rows.base import Rows
@@ -26,7 +25,17 @@ def frozen_map(features: Any, rows: Any, labels: Any, engine: Engine | None) -> 
             f"{mapping!r} is not frozen, and rows on a cluster are not sampled. Freeze it on a sample first: "
             f"map.freeze(sample)."
         )
-    return freeze_on_root(engine, partial(_freeze, mapping, rows, labels), rows)
+
+    def freeze() -> FeatureMap:
+        frozen = mapping.freeze(rows, labels)
+        warn_caller(
+            f"{mapping!r} was frozen on a sample of these rows. Pieces learned elsewhere can be added only if they use "
+            f"the same map: knowledge.features, which can be saved and loaded.",
+            FrozenHereWarning,
+        )
+        return frozen
+
+    return freeze_on_root(engine, freeze, rows)
 
 
 def freeze_on_root(engine: Engine | None, freeze: Callable[[], FeatureMap], rows: Any) -> FeatureMap:
@@ -40,13 +49,3 @@ def freeze_on_root(engine: Engine | None, freeze: Callable[[], FeatureMap], rows
         return freeze()
 
     return checked() if engine is None else engine.ranks.on_root(checked)
-
-
-def _freeze(mapping: FeatureMap, rows: Any, labels: Any) -> FeatureMap:
-    frozen = mapping.freeze(rows, labels)
-    warn_caller(
-        f"{mapping!r} was frozen on a sample of these rows. Pieces learned elsewhere can be added only if they use the "
-        f"same map: knowledge.features, which can be saved and loaded.",
-        FrozenHereWarning,
-    )
-    return frozen

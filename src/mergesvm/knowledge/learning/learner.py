@@ -30,7 +30,7 @@ from mergesvm.knowledge.learning.distributed import (
 )
 from mergesvm.knowledge.learning.freezing import frozen_map
 from mergesvm.knowledge.learning.local import Progress, learn_batch, learn_scan
-from mergesvm.knowledge.learning.options import SumOptions, fixed_weights, names_of
+from mergesvm.knowledge.learning.options import SumOptions, fixed_weights, named_layout
 from mergesvm.knowledge.provenance import Origin, now
 
 Result = TypeVar("Result")
@@ -92,9 +92,9 @@ class Learner:
         if isinstance(self.groups, str):
             options["keep"] = list(dict.fromkeys([*options.get("keep", ()), self.groups]))
         if collection_spec(table) is not None:
-            rows = self._partitioned(table, table)
+            rows, engine = self._partitioned(table, table)
             columns = TableColumns.of(rows.schema(), label, **options)
-            return learn_partitions(rows, columns, self._options(None), self._remote)
+            return learn_partitions(rows, columns, self._options(None), engine)
 
         def open_table() -> tuple[TableColumns, Any]:
             arrow = memory_table(table, label)
@@ -121,16 +121,15 @@ class Learner:
             raise DataError("Labels are missing: pass y, or the name of the label column as label=.")
         beside = {"sample_weight": sample_weight, "groups": self.groups}
         given = [name for name, value in beside.items() if value is not None]
-        rows = self._partitioned(X, (X, y, *(beside[name] for name in given)))
-        return learn_collection(rows, given, names, self._options(None), self._remote)
+        rows, engine = self._partitioned(X, (X, y, *(beside[name] for name in given)))
+        return learn_collection(rows, given, names, self._options(None), engine)
 
     def learn_arrays(self, X: Any, y: Any, sample_weight: Any, names: Sequence[str] | None) -> Knowledge:
         """Learn from rows in memory."""
 
         def open_batch() -> tuple[Batch, Layout]:
             batch = Batch.of(X, y, sample_weight, empty=self.engine is not None and self.engine.ranks.spmd)
-            layout = Layout(batch.rows.width, names_of(batch.rows.names, names, batch.rows.width))
-            batch.rows.names = layout.names
+            layout = named_layout(batch, names)
             if self.folding is not None:
                 numbers = self.fold_numbers
                 if numbers is None:
@@ -160,22 +159,17 @@ class Learner:
         if self.folding is not None and self.folding.by == "groups" and self.folding.column is None:
             raise ParameterError("For files and tables, groups is the name of a column.")
 
-    @property
-    def _remote(self) -> Engine:
-        assert self.engine is not None
-        return self.engine
-
-    def _partitioned(self, X: Any, rows: Any) -> PartitionedRows:
-        """The partitions of rows, which have to lie at the workers of the engine."""
+    def _partitioned(self, X: Any, rows: Any) -> tuple[PartitionedRows, Engine]:
+        """The partitions of rows, which have to lie at the workers of the engine, and the engine."""
         found = None if self.engine is None else self.engine.partitioned(rows)
-        if found is None:
+        if found is None or self.engine is None:
             kind, spec = type(X), collection_spec(X)
             assert spec is not None
             raise ParameterError(
                 f"{self.engine or 'This process'} cannot read rows of type {kind.__module__}.{kind.__qualname__}. "
                 f"Pass the engine that holds them: engine=mergesvm.engines.{spec.class_name}(...)."
             )
-        return found
+        return found, self.engine
 
 
 def _on_all(engine: Engine | None, function: Callable[[], Result]) -> Result:

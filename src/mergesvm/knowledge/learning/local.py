@@ -18,7 +18,7 @@ from mergesvm.knowledge.anchor import as_anchor, choose_anchor
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.accumulator import Accumulator, check_memory
 from mergesvm.knowledge.learning.options import SumOptions, weighted
-from mergesvm.knowledge.learning.partial_result import PartialResult
+from mergesvm.knowledge.learning.reduction import PartialResult
 
 Progress = Callable[[Scan], None]
 """Called with the scan after each slice."""
@@ -38,7 +38,9 @@ def learn_scan(
         with closing(iter(scan)) as slices:  # type: ignore[type-var]
             for part in slices:
                 if part.rows.n_rows:
-                    yield _folded(part, options), _expected_batches(part, scan)
+                    # The number of batches to come decides whether compiling pays.
+                    first = scan.fraction > 0 and scan.rows <= part.rows.n_rows
+                    yield _folded(part, options), 1 / scan.fraction if first else 1.0
                 if progress is not None:
                     progress(scan)
 
@@ -53,11 +55,6 @@ def _folded(part: Slice, options: SumOptions) -> Batch:
     batch = part.batch()
     with part.rows.naming_errors():
         return options.fold(batch, groups)
-
-
-def _expected_batches(part: Slice, scan: Scan) -> float:
-    """Estimate the number of batches to come, which decides whether compiling pays."""
-    return 1.0 if scan.fraction == 0 or scan.rows > part.rows.n_rows else 1 / scan.fraction
 
 
 def _pieces(

@@ -68,11 +68,11 @@ def weighted(batch: Batch, class_weight: Mapping[Label, float]) -> Batch:
     return replace(batch, weights=np.where(batch.labels.codes >= 0, weights, 0.0))
 
 
-def names_of(found: tuple[str, ...] | None, given: Sequence[str] | None, width: int) -> tuple[str, ...] | None:
-    """Return the given names of the columns, if any, after a check; else those found."""
-    if given is None:
-        return found
-    names = tuple(str(name) for name in given)
-    if len(names) != width or len(set(names)) < width:
-        raise ParameterError(f"feature_names has to be {width} different names, one per column, not {list(given)!r}.")
-    return names
+def named_layout(batch: Batch, names: Sequence[str] | None) -> Layout:
+    """Name the columns of a batch, unless ``names`` is None, and return their layout."""
+    width = batch.rows.width
+    if names is not None:
+        batch.rows.names = tuple(str(name) for name in names)
+        if len(names) != width or len(set(batch.rows.names)) < width:
+            raise ParameterError(f"feature_names has to be {width} different names, one per column, not {[*names]!r}.")
+    return Layout(width, batch.rows.names)

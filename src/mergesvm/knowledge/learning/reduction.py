@@ -1,10 +1,10 @@
-"""Merging the partial results of all workers."""
+"""The partial results of workers, and merging them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
 from mergesvm.engines.reduce import Addition, Block, Total
+from mergesvm.errors import DataError
 from mergesvm.features.maps.identity import Identity
 from mergesvm.knowledge.algebra import merge, reanchor, reanchored_sums, recentred
 from mergesvm.knowledge.gram.triangles import (
@@ -23,9 +24,47 @@ from mergesvm.knowledge.gram.triangles import (
     unpack_triangle,
 )
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.learning.partial_result import PartialResult
 from mergesvm.knowledge.select import only
 from mergesvm.knowledge.signature import Signature, different_maps_error
+
+
+@dataclass(frozen=True)
+class PartialResult:
+    """The knowledge of some of the rows, if there are any, and the numbers of rows used from each file and dropped.
+
+    With ``upper_only``, only the upper triangles of the matrices are valid. Such matrices have no other owner and may
+    be changed in place.
+    """
+
+    knowledge: Knowledge | None
+    counts: dict[str, int] = field(default_factory=dict)
+    dropped: int = 0
+    upper_only: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Knowledge is pickled as upper triangles and is symmetric when unpickled.
+        return {**self.__dict__, "upper_only": False}
+
+    def symmetric(self) -> PartialResult:
+        """Fill the lower triangles."""
+        if self.upper_only and self.knowledge is not None:
+            for gram in self.knowledge.grams:
+                gram.flags.writeable = True
+                fill_lower(gram)
+                gram.flags.writeable = False
+        return replace(self, upper_only=False)
+
+    def required(self) -> Knowledge:
+        """Return the knowledge, or raise an error if there were no rows."""
+        if self.knowledge is None:
+            raise self.empty()
+        return self.knowledge
+
+    def empty(self) -> DataError:
+        """The error for a result without rows."""
+        where = f" in {next(iter(self.counts))}" if self.counts else ""
+        what = "all rows have missing values" if self.dropped else "there are no rows"
+        return DataError(f"There is nothing to learn{where}: {what}.")
 
 
 @dataclass(frozen=True)
