@@ -1,4 +1,4 @@
-"""The engine Dask, on a real cluster of separate processes."""
+"""The Dask engine, on a real cluster of separate processes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def engine():
 
 @pytest.fixture
 def mortal():
-    """A cluster whose workers may die. Each test has its own: one that dies while its nanny starts it stays dead."""
+    """A cluster for one test: a worker that is killed while its nanny starts it stays dead."""
     with Dask(workers=2) as engine:
         yield engine
 
@@ -47,13 +47,13 @@ def mortal():
 def _nothing_is_left(request):
     engines = [request.getfixturevalue(name) for name in ("engine", "mortal", "trio") if name in request.fixturenames]
     yield
-    gc.collect()  # errors that were caught hold their frames, and those what was in them
+    gc.collect()  # caught errors refer to frames and their variables
     for engine in engines:
         assert left_over(engine) == []
 
 
 def left_over(engine, until=0):
-    """Tasks that the scheduler still knows, after the moment that it takes to let go of all but so many."""
+    """Return the tasks that the scheduler still has, after waiting for a moment until few are left."""
     for _ in range(100):
         left = engine.client.run_on_scheduler(lambda dask_scheduler: [str(key) for key in dask_scheduler.tasks])
         if len(left) <= until:
@@ -63,7 +63,7 @@ def left_over(engine, until=0):
 
 
 class Rows:
-    """Three classes, of which the first third of rows has one, and the second third two."""
+    """Rows of three classes: the first third of the rows has one class, the second third two."""
 
     def __init__(self, n=900, width=6):
         rng = np.random.default_rng(3)
@@ -152,14 +152,14 @@ def test_folds_of_data_frames_and_groups_are_no_feature(engine, table, partition
     engine_laws.assert_same_folds(found, expected)
     found = ms.learn(frame[[*numbers, "label"]], label="label", folds=4, engine=engine)
     engine_laws.assert_same_folds(found, ms.learn(table[numbers], table["label"], folds=4))
-    for groups, said in (("size", "size"), (table["colour"].tolist(), "name of a column")):
-        with pytest.raises((ParameterError, DataError), match=said):
+    for groups, message in (("size", "size"), (table["colour"].tolist(), "name of a column")):
+        with pytest.raises((ParameterError, DataError), match=message):
             ms.learn(frame, label="label", columns=numbers, folds=2, groups=groups, engine=engine)
 
 
 def test_chunks_of_unknown_size_may_be_empty(engine, rows):
     X, y = da.from_array(rows.X, chunks=(100, 6)), da.from_array(rows.y, chunks=100)
-    mask = y == "c"  # of which there are none in the first blocks
+    mask = y == "c"  # not in the first chunks
     expected = ms.learn(rows.X[rows.y == "c"], rows.y[rows.y == "c"])
     assert_same(ms.learn(X[mask], y[mask], engine=engine), expected)
 
@@ -259,7 +259,7 @@ class Sum(Join):
 
 
 def joining():
-    """A join that workers need no module of tests for."""
+    """Return a join that is pickled by value: workers cannot import this module."""
     import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -282,7 +282,7 @@ def test_given_arguments_are_sent_once_per_worker(engine):
     given, before = np.ones(500_000), engine.traffic
     assert engine.map(lambda task, array: task * array.sum(), range(12), given=(given,))[2] == 1_000_000
     sent = engine.traffic.total - before.total
-    assert given.nbytes <= sent < 1.1 * given.nbytes  # from the worker that got it to the other one
+    assert given.nbytes <= sent < 1.1 * given.nbytes  # sent by the first worker to the other
 
 
 def test_results_are_joined_at_the_workers(engine):
@@ -292,7 +292,7 @@ def test_results_are_joined_at_the_workers(engine):
     )
     np.testing.assert_array_equal(result, np.full(100_000, 120))
     assert reported == [(count, 16) for count in range(1, 17)]
-    # One result from each worker: to the other, and to us. A task that a worker took from the other may add a few.
+    # One result per worker, to the other worker and to the client; stolen tasks may add a few.
     assert engine.traffic.total - before.total < 6 * 800_000
     assert engine.traffic.rounds - before.rounds == 2
 
@@ -300,7 +300,7 @@ def test_results_are_joined_at_the_workers(engine):
 @pytest.mark.parametrize("classes", ["alike", "apart", "one worker has none"])
 def test_workers_with_different_classes_and_anchors(engine, features, classes, tmp_path):
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(400, 6)) + np.where(np.arange(400) < 200, 0.0, 1e4)[:, None]  # about anchors of their own
+    X = rng.normal(size=(400, 6)) + np.where(np.arange(400) < 200, 0.0, 1e4)[:, None]  # about different anchors
     y = np.arange(400) % 2 if classes == "alike" else np.arange(400) // 200
     files = [tmp_path / "a.npy", tmp_path / "b.npy"]
     halves = [slice(0, 200), slice(200, 400)]
@@ -314,12 +314,12 @@ def test_workers_with_different_classes_and_anchors(engine, features, classes, t
 
 
 def test_the_feature_map_is_not_sent_back_with_the_sums(engine, rows):
-    wide = ms.features.Fourier(40, seed=1).freeze(np.ones((2, 5000)) * [[1.0], [2.0]])  # 1.6 MB of it
+    wide = ms.features.Fourier(40, seed=1).freeze(np.ones((2, 5000)) * [[1.0], [2.0]])  # 1.6 MB
     X = np.random.default_rng(0).normal(size=(40, 5000))
     before = engine.traffic
     ms.learn(X, np.arange(40) % 2, features=wide, engine=engine)
     assert engine.traffic.total - before.total < 100_000
-    assert len(pickle.dumps(Reducer(wide))) < 1_000  # it goes with every call
+    assert len(pickle.dumps(Reducer(wide))) < 1_000  # sent with every call
 
 
 @pytest.fixture(scope="module")
@@ -416,7 +416,7 @@ def test_an_error_names_its_task_and_cancels_the_rest(engine, tmp_path):
     finished = len(list(tmp_path.iterdir()))
     assert finished < 20
     time.sleep(0.3)
-    assert len(list(tmp_path.iterdir())) == finished  # nothing was left running
+    assert len(list(tmp_path.iterdir())) == finished  # nothing is left running
 
 
 def test_blas_has_one_thread_per_task(engine):
@@ -499,7 +499,7 @@ def test_tasks_of_a_killed_worker_run_again(mortal, rows, tmp_path, victim):
     assert_same(found, ms.learn(rows.X, rows.y, features=mapping))
     begun = [path.name.split("-")[1] for path in tmp_path.iterdir()]
     assert set(begun) == {str(part) for part in range(20)}
-    assert len(begun) > 20  # the victim's parts were learned once more
+    assert len(begun) > 20  # the parts of the killed worker were learned again
 
 
 def test_finished_tasks_of_a_killed_worker_run_again(mortal, rows):
@@ -511,7 +511,7 @@ def test_finished_tasks_of_a_killed_worker_run_again(mortal, rows):
 
     def kill(count, total):
         if count == 1:
-            time.sleep(0.5)  # all tasks are done by now
+            time.sleep(0.5)  # all tasks are finished by now
             os.kill(victim, signal.SIGKILL)
 
     assert mortal.merge(work, range(40), engine_laws.union(), done=kill) == tuple(range(40))
@@ -523,7 +523,7 @@ def test_a_task_that_kills_its_workers_is_an_error():
     def die(task):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    # A cluster of its own, that gives up at once: nannies do not bear many deaths in a row.
+    # A separate cluster that gives up at once: nannies do not survive many deaths in a row.
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         Dask(workers=1) as engine,
@@ -541,11 +541,13 @@ def test_actors_of_a_killed_worker_are_lost(mortal):
 
 
 class Machine:
-    """Rows for a kernel machine, so few that it is solved almost exactly, and the options on which it is fitted."""
+    """Few rows, so that the kernel SVM is solved almost exactly, and its parameters."""
 
     def __init__(self):
         rng = np.random.default_rng(0)
-        self.y = np.array(["ash", "elm", "oak"])[np.sort(rng.integers(0, 3, 150))]  # so that units see one or two
+        self.y = np.array(["ash", "elm", "oak"])[
+            np.sort(rng.integers(0, 3, 150))
+        ]  # so that units have one or two classes
         codes = np.unique(self.y, return_inverse=True)[1]
         self.X = rng.normal(size=(150, 4)) + np.array([[0, 0, 0, 0], [1.5, 0, 1, 0], [0, 2, 0, -1]])[codes]
         order = rng.permutation(150)
@@ -597,7 +599,7 @@ def test_invalid_rows_change_no_unit(engine, machine):
     there = machine.there(engine).fit(machine.X, machine.y)
     more, labels = machine.later
     broken = more.copy()
-    broken[40, 1] = np.nan  # which the second unit gets
+    broken[40, 1] = np.nan  # at the second unit
     with pytest.raises(DataError, match="row 40, column 1"):
         there.partial_fit(broken, labels)
     with pytest.raises(SubtractionError, match="Row 0"):
@@ -611,7 +613,7 @@ def test_invalid_rows_change_no_unit(engine, machine):
 def test_units_are_released_with_the_estimator_or_by_a_new_fit(engine, machine):
     there = machine.there(engine, units=3).fit(machine.X, machine.y)
     old = set(left_over(engine, until=4))
-    assert len(old) == 4  # and what they were built by
+    assert len(old) == 4  # including the tasks that built them
     there.fit(machine.X, machine.y)
     new = set(left_over(engine, until=4))
     assert len(new) == 4
@@ -619,9 +621,9 @@ def test_units_are_released_with_the_estimator_or_by_a_new_fit(engine, machine):
     with pytest.raises(DataError):
         there.fit(machine.X * np.nan, machine.y)
     assert set(left_over(engine, until=4)) == new
-    there.partial_fit(*machine.later)  # what failed has replaced nothing
+    there.partial_fit(*machine.later)  # the failed fit has replaced nothing
     del there
-    gc.collect()  # the error that was caught holds its frames
+    gc.collect()  # the caught error refers to its frames
     assert left_over(engine) == []
 
 
@@ -633,7 +635,7 @@ def test_parallel_kernel_svc_of_dask_arrays(engine, machine):
     here = ms.ParallelKernelSVC(**machine.options).fit(machine.X, machine.y, weights)
     assert_same_optimum(there, here)
     np.testing.assert_array_equal(there.support_, here.support_)
-    # What comes later is in memory.
+    # Later rows are in memory.
     with pytest.raises(ParameterError, match=r"X\.compute\(\)"):
         there.partial_fit(X, y)
     with pytest.raises(ParameterError, match=r"X\.compute\(\)"):
@@ -675,7 +677,7 @@ def test_errors_in_partitions_name_them(engine, machine):
 
 
 def worker_of(training, index):
-    """The number of the process in which a unit lives."""
+    """Return the process number of the worker of a unit."""
     units = training.trainer.units
     return units._client.run(os.getpid, workers=[units._places[index]])[units._places[index]]
 

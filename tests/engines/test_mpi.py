@@ -1,4 +1,4 @@
-"""The engine of MPI, on real ranks. What all engines have in common is in tests/laws."""
+"""The MPI engine, on real ranks. The contract of all engines is tested in tests/laws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROGRAMS = Path(__file__).parent / "ranks"
 
 
 def assert_all_checks_passed(done, ranks):
-    """All ranks came to the end, and nothing was said on the way but the names of the checks."""
+    """Assert that all ranks finished, without messages on stderr."""
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.split().count("done") == ranks
     assert done.stderr == ""
@@ -63,12 +63,12 @@ def test_a_killed_rank_ends_the_job_without_output(tmp_path):
         while not number.exists() and time.monotonic() < waited and job.poll() is None:
             time.sleep(0.05)
         os.kill(int(number.read_text()), signal.SIGKILL)
-        said = "".join(job.communicate(timeout=30))
+        output_text = "".join(job.communicate(timeout=30))
     finally:
         job.kill()
         job.communicate()
     assert job.returncode != 0
-    assert "KILLED" in said.upper()
+    assert "KILLED" in output_text.upper()
     assert sorted(tmp_path.iterdir()) == [number]
 
 

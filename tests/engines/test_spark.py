@@ -40,7 +40,7 @@ def engine(spark_session):
 
 @pytest.fixture(scope="module")
 def rows():
-    """Rows in the order of their classes, so that most partitions see only some."""
+    """Rows sorted by class, so that most partitions have only some of the classes."""
     X, y = samples.rows()
     order = np.argsort(y, kind="stable")
     return X[order], y[order]
@@ -144,7 +144,7 @@ def test_files_and_rows_in_memory(engine, folder, rows):
     X, y = rows
     scan = ms.scan(f"{folder}/*.parquet", label="y", features=NAMES)
     assert_same(ms.learn(scan, engine=engine), ms.learn(X, y, feature_names=NAMES))
-    wide = np.random.default_rng(5).normal(size=(3000, 100))  # more than what goes along with a command
+    wide = np.random.default_rng(5).normal(size=(3000, 100))  # larger than Spark accepts in a command
     labels = (wide[:, 0] > 0).astype(int)
     assert_same(ms.learn(wide, labels, engine=engine), ms.learn(wide, labels))
 
@@ -243,15 +243,15 @@ def test_parquet_files(engine, rows, tmp_path):
         table = pa.table({name: values[start:stop] for name, values in piece.items()})
         pq.write_table(table, tmp_path / f"part{part}.parquet", row_group_size=37)
     table = engine.session.read.parquet(str(tmp_path))
-    terms = {"label": "sold", "categories": {"colour": ["blue", "red"]}, "missing": "drop", "weight": "weight"}
-    found = ms.learn(table, **terms, engine=engine)
+    options = {"label": "sold", "categories": {"colour": ["blue", "red"]}, "missing": "drop", "weight": "weight"}
+    found = ms.learn(table, **options, engine=engine)
     kept = np.arange(len(X)) % 7 != 0
     stacked = np.column_stack([X[:, 0], X[:, 2], words == "blue", words == "red"])[kept]
     expected = ms.learn(stacked, labels[kept], y[kept] + 1.0)
     np.testing.assert_array_equal(found.counts, expected.counts)
     np.testing.assert_allclose(found.about(expected.anchor).grams, expected.grams, rtol=1e-9, atol=1e-9)
     with pytest.raises(DataError, match=r"(?s)partition \d.*size"):
-        ms.learn(table, **terms | {"missing": "error"}, engine=engine)
+        ms.learn(table, **options | {"missing": "error"}, engine=engine)
 
 
 def written(table, how, folder):
@@ -408,7 +408,7 @@ def test_large_results_are_sent_in_chunks_and_joined_at_the_workers(engine):
 
 
 def test_tasks_of_a_killed_worker_run_again(engine, tmp_path):
-    """Also where its task has sent nothing yet."""
+    """Also if its task has sent nothing yet."""
 
     def work(task):
         mark = tmp_path / f"task{task}"
@@ -507,8 +507,8 @@ print(engine.workers, engine.map(lambda task, more: task + more, [1, 2, 3], give
 print(engine.session.sparkContext._gateway.proc.pid)
 """
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
-    *said, process = done.stdout.split()
-    assert " ".join(said) == "1 [2, 3, 4]"
+    *printed, process = done.stdout.split()
+    assert " ".join(printed) == "1 [2, 3, 4]"
     for _ in range(100):
         if not Path(f"/proc/{process}").exists():
             break

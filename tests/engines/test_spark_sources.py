@@ -1,4 +1,4 @@
-"""Tables of a catalog, of a database and of files that have changed, each as the rows that are in it."""
+"""Tables of a catalog, of a database, and of changed files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def engine(spark_session):
 
 @pytest.fixture(scope="module")
 def session(spark_session, tmp_path_factory):
-    """A session with a database of its own, in which the rows are a table ``given`` of two files."""
+    """A session with its own database, which holds the rows as a table ``given`` of two files."""
     folder = tmp_path_factory.mktemp("warehouse")
     spark_session.sql(f"create database shop location '{folder}'")
     spark_session.sql("use shop")
@@ -46,7 +46,7 @@ def session(spark_session, tmp_path_factory):
 
 
 def saved(session, name, how):
-    """The rows as a table that is written in another way."""
+    """The rows as a table written in another way."""
     how(session.table("given").write).saveAsTable(name)
     return session.table(name)
 
@@ -127,14 +127,14 @@ def test_rows_inserted_and_deleted(engine, session):
         assert_rows(engine, other, twice)
     session.sql("insert overwrite goods select * from given where day = 1")
     assert_rows(engine, session.table("goods"), DAY == 1)
-    with pytest.raises(EngineError, match="part-"):  # the files of this one are gone
+    with pytest.raises(EngineError, match="part-"):  # its files have been deleted
         ms.learn(table, label="y", columns=NAMES, engine=engine)
 
 
 def test_files_added_without_refresh_are_not_read(engine, session, tmp_path):
     pq.write_table(samples.table(X[:50], Y[:50]), tmp_path / "a.parquet")
     table = session.read.parquet(str(tmp_path))
-    shutil.copy(tmp_path / "a.parquet", tmp_path / "b.parquet")  # which the table has not listed
+    shutil.copy(tmp_path / "a.parquet", tmp_path / "b.parquet")  # not listed by the table
     assert_rows(engine, table, slice(0, 50))
 
 

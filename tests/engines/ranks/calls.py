@@ -1,4 +1,4 @@
-"""What an engine of ranks does beyond the laws of all engines: errors, roots, actors, traffic."""
+"""The MPI engine beyond the laws of all engines: errors, roots, actors, traffic."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Brittle(Union):
 
 
 class Blocks(Addition):
-    """Results are dicts of the number of a block to its numbers."""
+    """Results are dicts of the index of a block to its numbers."""
 
     def __init__(self, sizes, broken=False):
         self.sizes, self.broken = sizes, broken
@@ -76,7 +76,7 @@ class BlocksTotal(Total):
 
 
 class StubbornError(Exception):
-    """It cannot be unpickled, because its constructor wants more than pickle knows of."""
+    """An error that cannot be unpickled: its constructor needs arguments that pickle does not have."""
 
     def __init__(self, first, second):
         super().__init__(f"{first} and {second}")
@@ -98,11 +98,11 @@ def check_the_error_of_the_first_failing_task_is_raised(engine):
         lambda: engine.merge(work, range(20), Union(), names=names),
     ):
         begun.clear()
-        said = raised(KeyError, call)
-        assert "task 2 is broken" in said, said
-        assert "in part 2" in said, said
-        assert "at rank 0" in said or engine.workers == 1, said
-        assert begun[-1] == last, (begun, last)  # after an error of its own a rank does no further tasks
+        message = raised(KeyError, call)
+        assert "task 2 is broken" in message, message
+        assert "in part 2" in message, message
+        assert "at rank 0" in message or engine.workers == 1, message
+        assert begun[-1] == last, (begun, last)  # after an error, a rank runs no further tasks
 
 
 def check_errors_that_cannot_be_pickled_are_sent_as_text(engine):
@@ -113,9 +113,9 @@ def check_errors_that_cannot_be_pickled_are_sent_as_text(engine):
             raise StubbornError("this", "that")
 
     kind = StubbornError if engine.workers == 1 else EngineError
-    said = raised(kind, lambda: engine.map(work, range(engine.workers)))
-    assert "this and that" in said, said
-    assert f"Rank {last}: " in said or engine.workers == 1, said
+    message = raised(kind, lambda: engine.map(work, range(engine.workers)))
+    assert "this and that" in message, message
+    assert f"Rank {last}: " in message or engine.workers == 1, message
     if engine.workers > 1:
         assert "cannot be sent" in raised(EngineError, lambda: engine.map(lambda task: lambda: task, range(2)))
 
@@ -174,8 +174,8 @@ def check_own_tasks_of_all_ranks_are_merged(engine):
                 raise KeyError(task)
             return [task]
 
-        said = raised(KeyError, lambda: engine.merge(work, tasks, Union(), own=True, names=names))
-        assert "in part 20 of rank 2" in said, said
+        message = raised(KeyError, lambda: engine.merge(work, tasks, Union(), own=True, names=names))
+        assert "in part 20 of rank 2" in message, message
 
 
 def check_actors_stay_where_they_were_built(engine):
@@ -200,7 +200,7 @@ def check_an_interrupt_or_error_of_one_actor_is_raised_on_all_ranks(engine):
 
         def fail(self, kind):
             if self.number == engine.workers - 1:
-                raise kind("here alone")
+                raise kind("on one rank")
 
     with engine.actors(Actor, range(engine.workers)) as actors:
         for kind in (KeyboardInterrupt, KeyError):
@@ -208,10 +208,10 @@ def check_an_interrupt_or_error_of_one_actor_is_raised_on_all_ranks(engine):
                 lambda kind=kind: actors.call("fail", kind),
                 lambda kind=kind: actors.consult(len, "fail", kind),
             ):
-                said = raised(kind, call)
-                assert "here alone" in said, said
+                message = raised(kind, call)
+                assert "on one rank" in message, message
                 notes = [] if engine.workers == 1 else [f"at rank {engine.workers - 1}"]
-                assert said.splitlines()[1:] == notes, said
+                assert message.splitlines()[1:] == notes, message
         try:
             actors.consult(len, "fail", KeyError)
         except KeyError as error:
@@ -282,10 +282,10 @@ def check_on_root_runs_on_the_root_only(engine):
 def check_an_error_in_on_all_is_raised_on_all_ranks(engine):
     def work():
         if engine.ranks.rank == engine.workers - 1:
-            raise KeyError("here alone")
+            raise KeyError("on one rank")
         return engine.ranks.rank
 
-    assert "here alone" in raised(KeyError, lambda: engine.ranks.on_all(work))
+    assert "on one rank" in raised(KeyError, lambda: engine.ranks.on_all(work))
     assert engine.ranks.on_all(lambda: engine.ranks.rank) == engine.ranks.rank
 
 

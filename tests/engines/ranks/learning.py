@@ -1,4 +1,4 @@
-"""Learning on ranks: the knowledge of all rows, wherever they lie. Argument: a folder."""
+"""Learning under MPI: all ranks get the knowledge of the rows of all. Argument: a folder."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ FOLDER = Path(sys.argv[-1])
 
 
 def rank_rows(engine, seed=0, n_rows=240):
-    """Rows, and which of them this rank alone holds: one class is seen by a single rank, and the last sees nothing.
+    """Return rows and the mask of those on this rank; one class is on a single rank only.
 
-    Of several ranks the last holds one row, of weight zero: as if it were not there.
+    The last of several ranks has a single row, of weight zero.
     """
     X, y = samples.rows(n_rows, seed=seed)
     owner = (np.arange(n_rows) + y) % max(1, engine.workers - 1)
@@ -56,17 +56,17 @@ def check_distant_rows(engine):
     X = X + np.where(owner == engine.workers - 1, 1e6, 0.0)[:, None]
     mine = owner == engine.ranks.rank
     assert_same_knowledge(ms.learn(X[mine], y[mine], engine=engine), ms.learn(X, y), tolerance=1e-9 * 1e12)
-    # About one and the same point far off, all digits are there.
+    # About the same distant point, no digits are lost.
     X = samples.rows(300)[0] + 1e6 + 3.0 * owner[:, None]
     found, expected = ms.learn(X[mine], y[mine], engine=engine), ms.learn(X, y)
     assert_same_knowledge(found, expected, tolerance=1e-8)
-    plane, other = ms.solve(found), ms.solve(expected)
-    np.testing.assert_allclose(plane.scores(X), other.scores(X), rtol=1e-7, atol=1e-7)
+    model, other = ms.solve(found), ms.solve(expected)
+    np.testing.assert_allclose(model.scores(X), other.scores(X), rtol=1e-7, atol=1e-7)
 
 
 def check_files_are_divided_among_ranks(engine):
     X, y = samples.rows(700)
-    order = np.argsort(y, kind="stable")  # so that some ranks see only some classes
+    order = np.argsort(y, kind="stable")  # some ranks have only some classes
     X, y = X[order], y[order]
     cuts = [0, 90, 520, 700]
     if engine.ranks.is_root:
@@ -83,7 +83,7 @@ def check_files_are_divided_among_ranks(engine):
         rows = {Path(origin.source).stem: origin.rows for origin in found.provenance}
         assert rows == {"day0": 90, "day1": 430, "day2": 180}
         assert scan.rows == 700
-        # Retire a file, and add another.
+        # Subtract one file and add another.
         old = ms.learn(ms.scan(FOLDER / "day1.parquet", label="y"), features=mapping, engine=engine)
         new = ms.learn(ms.scan(FOLDER / "day0.parquet", label="y"), features=mapping, engine=engine)
         kept = np.r_[0:90, 0:90, 520:700]
@@ -116,7 +116,7 @@ def check_adding_and_retiring_rows_across_ranks(engine):
 
 def check_only_the_root_receives_folds(engine):
     X, y, weights, mine = rank_rows(engine)
-    numbers = np.where(y == 1, 5, np.arange(len(y)) % 2 - 1)  # the last fold is seen by some ranks only
+    numbers = np.where(y == 1, 5, np.arange(len(y)) % 2 - 1)  # only some ranks have rows of the last fold
     with MPI(root=engine.workers - 1) as rooted:
         for folds, own in ((4, 4), (numbers, numbers[mine])):
             found = ms.learn(X[mine], y[mine], weights[mine], folds=own, engine=rooted)
@@ -137,7 +137,7 @@ def check_only_the_root_receives_knowledge(engine):
 
 
 def check_any_root_adds_to_its_own_sums(engine):
-    precompile_learning()  # which leave the lower triangles of such columns empty
+    precompile_learning()  # compiled functions leave the lower triangles empty
     rng = np.random.default_rng(8)
     X = rng.normal(size=(60 * engine.workers, 80))
     X[:, 40:] *= rng.random((len(X), 40)) < 0.1
