@@ -251,7 +251,7 @@ def law_errors_of_actors_and_decisions_are_raised_on_all_ranks(engine):
                 raise kind(f"no decision on {len(results)}")
 
             assert "no decision on 5" in raised(kind, lambda decide=decide: actors.consult(decide, "note"))
-            assert actors.consult(len, "reported") == 5
+            assert actors.consult(len, "noted") == 5
     assert engine.map(lambda task: -task, [1, 2]) == [-1, -2]
 
 
