@@ -31,7 +31,7 @@ State = TypeVar("State")
 class Ranks:
     """The processes that run the caller's program: this one alone, unless the engine overrides it.
 
-    Under MPI every rank runs the program. All ranks make the same calls on the engine.
+    Under MPI, all ranks make the same calls on the engine.
 
     Attributes
     ----------

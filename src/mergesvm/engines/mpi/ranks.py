@@ -29,17 +29,14 @@ class Attempt:
         self.results: list[Any] = []
         self.error: BaseException | None = None
 
-    def fail(self, error: BaseException) -> None:
-        """Store an error in place of results."""
-        self.results, self.error = [], error
-
     def message(self) -> bytes:
         """Pickle the attempt. An error that cannot be pickled is replaced by one that can, on this rank as well."""
         if self.error is None:
             try:
                 return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
             except Exception as error:  # noqa: BLE001 - raised on all ranks
-                self.fail(EngineError(f"The results of rank {self.rank} cannot be sent to other ranks: {error}"))
+                message = f"The results of rank {self.rank} cannot be sent to other ranks: {error}"
+                self.results, self.error = [], EngineError(message)
         cause = self.error
         assert cause is not None
         noted = any(note.startswith("at rank ") for note in getattr(cause, "__notes__", ()))
@@ -122,7 +119,7 @@ class MPIRanks(Ranks):
             with Threads.single_threaded_blas():
                 yield attempt
         except BaseException as error:  # noqa: BLE001
-            attempt.fail(error)
+            attempt.results, attempt.error = [], error
 
     def exchange(self, attempt: Attempt) -> list[list[Any]]:
         """Return the results of all ranks in order, or raise the first error of any rank on all ranks."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from mergesvm.engines.traffic import Traffic
@@ -57,11 +58,10 @@ def unpacked(data: bytes) -> Any:
 
 
 class Work:
-    """The function and the join, as sent to the workers of a classic session.
+    """The function, its shared arguments, the join and the names, as broadcast to the workers of a classic session.
 
-    ``parcel`` is a broadcast of the function, its shared arguments, the join, and the names of the tasks. ``reports``
-    accumulates a dict of the bytes sent and the error, by level of the tree and partition: a report that is repeated
-    because a worker was lost counts once.
+    ``reports`` accumulates a dict of the bytes sent and the error, by level of the tree and partition: a report that is
+    repeated because a worker was lost counts once.
     """
 
     def __init__(self, parcel: Any, reports: Any) -> None:
@@ -70,7 +70,8 @@ class Work:
     def on_tasks(self, tasks: Iterable[tuple[int, Any]]) -> Iterator[Chunk]:
         """Run tasks that were sent as bytes or, if large, as broadcasts."""
         for index, task in tasks:
-            yield from self._called(index, lambda task=task: unpacked(task) if isinstance(task, bytes) else task.value)  # type: ignore[misc]
+            content = partial(unpacked, task) if isinstance(task, bytes) else partial(getattr, task, "value")
+            yield from self._called(index, content)
 
     def on_batches(self, batches: Iterator[Any], names: list[str]) -> Iterator[Any]:
         """Run on a partition of a table with these column names; yields chunks as record batches."""
