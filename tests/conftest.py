@@ -23,7 +23,7 @@ settings.load_profile("mergesvm")
 @pytest.fixture(scope="session")
 def java():
     """A Java that Spark can run on; only where none is asked for may it be missing."""
-    from mergesvm.engines.spark.java import find_java
+    from mergesvm.engines.spark.session import find_java
 
     try:
         find_java()

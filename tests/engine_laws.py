@@ -25,7 +25,7 @@ from mergesvm.engines.traffic import Traffic
 
 
 def raised(kind, call):
-    """The error that a call raises, which has to be of a kind; with its notes."""
+    """Return the message and the notes of the error that a call raises, which has to be of this type."""
     try:
         call()
     except kind as error:
@@ -43,7 +43,7 @@ def union():
 
 def addition():
     class Vectors(Addition):
-        """Sums of vectors of different lengths: it has to be agreed how long the sum is."""
+        """Sums of vectors of different lengths: workers agree on the length of the sum."""
 
         def __call__(self, results):
             total = np.zeros(max(map(len, results)))
@@ -134,9 +134,9 @@ def law_errors_keep_their_type_and_name_the_task(engine):
         lambda function: engine.map(function, list(range(5)), names=names),
         lambda function: engine.merge(function, list(range(5)), union(), names=names),
     ):
-        said = raised(KeyError, lambda call=call: call(work))
-        assert "a key that is missing" in said, said
-        assert "part 3" in said, said
+        message = raised(KeyError, lambda call=call: call(work))
+        assert "a key that is missing" in message, message
+        assert "part 3" in message, message
         assert raised(ms.errors.DataError, lambda call=call: call(learn)) == "part 1: row 7 is broken"
     # And it can be used as before.
     assert engine.map(lambda task: task, [1, 2]) == [1, 2]
@@ -147,10 +147,10 @@ def law_progress_ends_with_all_tasks(engine):
         lambda done: engine.map(lambda task: task, list(range(6)), done=done),
         lambda done: engine.merge(lambda task: (task,), list(range(6)), union(), done=done),
     ):
-        told = []
-        call(lambda count, total: told.append((count, total)))  # noqa: B023 - called at once
-        assert told == sorted(told)
-        assert told[-1][0] == told[-1][1] > 0
+        reported = []
+        call(lambda count, total: reported.append((count, total)))  # noqa: B023 - called at once
+        assert reported == sorted(reported)
+        assert reported[-1][0] == reported[-1][1] > 0
 
 
 def law_actors_keep_their_state(engine):
@@ -178,17 +178,17 @@ def law_actors_keep_their_state(engine):
 
 def register():
     class Register:
-        """Notes what it is told; what is wrong with one of three is told by its name."""
+        """Stores the arguments of its calls; its errors have its name."""
 
         def __init__(self, name):
-            self.name, self.heard = name, []
+            self.name, self.notes = name, []
 
         def note(self, *words):
-            self.heard.append(words)
-            return f"{self.name}{len(self.heard)}"
+            self.notes.append(words)
+            return f"{self.name}{len(self.notes)}"
 
-        def told(self):
-            return self.heard
+        def noted(self):
+            return self.notes
 
         def refuse(self, names, kind):
             if self.name in names:
@@ -210,9 +210,9 @@ def law_each_actor_gets_its_own_argument(engine):
         each = [10 * index if own else "not mine" for index, own in enumerate(mine)]
         assert actors.call("note", "to all", each=each) == ["a1", "b1", "c1", "d1", "e1"]
         assert actors.call("note", each=[None] * 5) == ["a2", "b2", "c2", "d2", "e2"]
-        assert actors.call("told") == [[(10 * index, "to all"), (None,)] for index in range(5)]
+        assert actors.call("noted") == [[(10 * index, "to all"), (None,)] for index in range(5)]
         assert raised(IndexError, lambda: actors.call("note", each=[1, 2, 3])) is not None
-        assert len(actors.call("told")) == 5
+        assert len(actors.call("noted")) == 5
 
 
 def law_all_ranks_get_the_decision_on_the_results_of_actors(engine):
@@ -228,7 +228,7 @@ def law_all_ranks_get_the_decision_on_the_results_of_actors(engine):
         found = actors.consult(decide, "note", "first", 2)
         assert found == {"rank": engine.ranks.on_root(lambda: engine.ranks.rank), "joined": "a1-b1-c1-d1-e1"}
         assert seen == ([["a1", "b1", "c1", "d1", "e1"]] if engine.ranks.is_root else [])
-        assert actors.call("told") == [[("first", 2)]] * 5
+        assert actors.call("noted") == [[("first", 2)]] * 5
     with engine.actors(register(), "a") as actors:  # fewer than workers
         assert actors.consult(lambda results: len(results), "note") == 1
     with engine.actors(register(), "") as actors:
@@ -240,7 +240,7 @@ def law_errors_of_actors_and_decisions_are_raised_on_all_ranks(engine):
     if not has_actors(engine):
         return
     with engine.actors(register(), "abcde") as actors:
-        for call in (lambda *told: actors.call(*told), lambda *told: actors.consult(list, *told)):
+        for call in (lambda *arguments: actors.call(*arguments), lambda *arguments: actors.consult(list, *arguments)):
             for kind in (ValueError, ms.errors.DataError):
                 # Of two that refuse, the first is spoken of.
                 assert "b refuses" in raised(kind, lambda call=call, kind=kind: call("refuse", "be", kind))
@@ -251,7 +251,7 @@ def law_errors_of_actors_and_decisions_are_raised_on_all_ranks(engine):
                 raise kind(f"no decision on {len(results)}")
 
             assert "no decision on 5" in raised(kind, lambda decide=decide: actors.consult(decide, "note"))
-            assert actors.consult(len, "told") == 5
+            assert actors.consult(len, "noted") == 5
     assert engine.map(lambda task: -task, [1, 2]) == [-1, -2]
 
 
@@ -398,17 +398,17 @@ def law_invalid_folds_on_one_rank_are_an_error_on_all(engine):
     last = not engine.ranks.spmd or engine.ranks.rank == engine.workers - 1
     for wrong in ([0, -2] * 30, [0.5] * 60, [0, 5000] * 30):
         folds = wrong if last else [0, 1] * 30
-        said = raised(ms.errors.ParameterError, lambda folds=folds: ms.learn(X, y, folds=folds, engine=engine))
-        assert "folds must be" in said, said
+        message = raised(ms.errors.ParameterError, lambda folds=folds: ms.learn(X, y, folds=folds, engine=engine))
+        assert "folds must be" in message, message
     folds = [0, 1] * (29 if last else 30)
     assert "60 rows, 58 folds" in raised(ms.errors.DataError, lambda: ms.learn(X, y, folds=folds, engine=engine))
     groups = ["a", None if last else "b"] * 30
-    said = raised(ms.errors.DataError, lambda: ms.learn(X, y, folds=3, groups=groups, engine=engine))
-    assert "row 1" in said, said
+    message = raised(ms.errors.DataError, lambda: ms.learn(X, y, folds=3, groups=groups, engine=engine))
+    assert "row 1 has no group" in message, message
 
 
 def own_rows(engine):
-    """The rows that this rank holds, where each holds its own: of three or more the last one holds none."""
+    """The rows on this rank, under MPI; with three or more ranks, the last has none."""
     if not engine.ranks.spmd:
         return slice(None)
     holders = engine.workers if engine.workers < 3 else engine.workers - 1
@@ -446,9 +446,9 @@ def law_a_kernel_svm_does_not_depend_on_the_engine(engine):
     mine = own_rows(engine)
     there = ms.ParallelKernelSVC(engine=engine)
     if not has_actors(engine):
-        said = raised(ms.errors.EngineError, lambda: there.fit(X, y))
-        assert f"{type(engine).__name__} keeps no state" in said
-        assert "Threads, Dask or MPI" in said
+        message = raised(ms.errors.EngineError, lambda: there.fit(X, y))
+        assert f"{type(engine).__name__} keeps no state" in message
+        assert "Threads, Dask or MPI" in message
         assert not hasattr(there, "n_features_in_")
         return
     here = ms.ParallelKernelSVC().fit(X, y)
@@ -464,20 +464,20 @@ def law_pegasos_refuses_different_rows_on_different_ranks(engine):
     X, y = samples.rows()
     if engine.ranks.spmd and engine.workers > 1:
         other = X + engine.ranks.rank  # as many rows of each class
-        said = raised(ms.errors.DataError, lambda: ms.PegasosSVC(n_iter=10, engine=engine).fit(other, y))
-        assert "same rows" in said
+        message = raised(ms.errors.DataError, lambda: ms.PegasosSVC(n_iter=10, engine=engine).fit(other, y))
+        assert "same rows" in message
 
 
 def law_no_rows_are_an_error_on_all_ranks(engine):
     folder = engine.ranks.on_root(tempfile.mkdtemp)
     engine.ranks.on_root(lambda: [Path(folder, f"{day}.csv").write_text("x,y\n") for day in "ab"])
-    said = raised(ms.errors.DataError, lambda: ms.learn(ms.scan(f"{folder}/*.csv", label="y"), engine=engine))
-    assert "nothing to learn" in said or "Empty CSV" in said, said
+    message = raised(ms.errors.DataError, lambda: ms.learn(ms.scan(f"{folder}/*.csv", label="y"), engine=engine))
+    assert "nothing to learn" in message or "Empty CSV" in message, message
     if engine.ranks.spmd:
         empty = np.empty((0, 3)), np.empty(0, dtype=int)
         assert "nothing to learn" in raised(ms.errors.DataError, lambda: ms.learn(*empty, engine=engine))
-        said = raised(ms.errors.FeatureMapError, lambda: ms.MergeSVC(features="fourier", engine=engine).fit(*empty))
-        assert "no rows" in said
+        message = raised(ms.errors.FeatureMapError, lambda: ms.MergeSVC(features="fourier", engine=engine).fit(*empty))
+        assert "no rows" in message
 
 
 def law_text_files_that_cannot_be_divided_are_read_whole(engine):

@@ -94,8 +94,8 @@ def check_errors_in_partitions(engine):
     broken[450, 2] = np.inf
     columns = {name: broken[:, index] for index, name in enumerate(NAMES)}
     table = engine.session.createDataFrame(pa.table({**columns, "y": Y})).repartition(4)
-    said = raised(DataError, lambda: ms.learn(table, label="y", engine=engine))
-    assert "partition" in said, said
+    message = raised(DataError, lambda: ms.learn(table, label="y", engine=engine))
+    assert "partition" in message, message
 
     def lock(task):
         class OddError(Exception):
@@ -114,15 +114,15 @@ def check_an_address(engine):
     assert repr(other) == f"Spark({address!r})"
     assert other.map(abs, [-1, -2]) == [1, 2]
     assert other.session is not engine.session
-    said = raised(EngineError, lambda: ms.engines.Spark("sc://localhost:1"))
-    assert "No connection to a Spark Connect server at sc://localhost:1" in said, said
+    message = raised(EngineError, lambda: ms.engines.Spark("sc://localhost:1"))
+    assert "No connection to a Spark Connect server at sc://localhost:1" in message, message
 
 
 def check_a_table_of_another_session(engine):
     other = engine.session.newSession()
     table = other.createDataFrame(pa.table({"x": [1.0, 2.0], "y": [0, 1]}))
-    said = raised(ParameterError, lambda: ms.learn(table, label="y", engine=engine))
-    assert "cannot read rows of type pyspark" in said, said
+    message = raised(ParameterError, lambda: ms.learn(table, label="y", engine=engine))
+    assert "cannot read rows of type pyspark" in message, message
 
 
 def check_an_interrupt(engine):

@@ -1,4 +1,4 @@
-"""The engine Dask, on a real cluster of separate processes."""
+"""The Dask engine, on a real cluster of separate processes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def engine():
 
 @pytest.fixture
 def mortal():
-    """A cluster whose workers may die. Each test has its own: one that dies while its nanny starts it stays dead."""
+    """A cluster for one test: a worker that is killed while its nanny starts it stays dead."""
     with Dask(workers=2) as engine:
         yield engine
 
@@ -47,13 +47,13 @@ def mortal():
 def _nothing_is_left(request):
     engines = [request.getfixturevalue(name) for name in ("engine", "mortal", "trio") if name in request.fixturenames]
     yield
-    gc.collect()  # errors that were caught hold their frames, and those what was in them
+    gc.collect()  # caught errors refer to frames and their variables
     for engine in engines:
         assert left_over(engine) == []
 
 
 def left_over(engine, until=0):
-    """Tasks that the scheduler still knows, after the moment that it takes to let go of all but so many."""
+    """Return the tasks that the scheduler still has, after waiting for a moment until few are left."""
     for _ in range(100):
         left = engine.client.run_on_scheduler(lambda dask_scheduler: [str(key) for key in dask_scheduler.tasks])
         if len(left) <= until:
@@ -63,7 +63,7 @@ def left_over(engine, until=0):
 
 
 class Rows:
-    """Three classes, of which the first third of rows has one, and the second third two."""
+    """Rows of three classes: the first third of the rows has one class, the second third two."""
 
     def __init__(self, n=900, width=6):
         rng = np.random.default_rng(3)
@@ -93,26 +93,26 @@ def assert_same(found, expected):
     np.testing.assert_allclose(np.array(found.grams), np.array(expected.grams), rtol=1e-9, atol=1e-9)
 
 
-def test_arrays_in_memory_are_dealt_out(engine, rows, features):
+def test_arrays_in_memory_are_divided_among_workers(engine, rows, features):
     found = ms.learn(rows.X, rows.y, rows.weights, features=features, engine=engine)
     assert_same(found, ms.learn(rows.X, rows.y, rows.weights, features=features))
 
 
-def test_files_are_learned_at_the_workers(engine, rows, features, tmp_path):
+def test_files_are_read_by_the_workers(engine, rows, features, tmp_path):
     for day in range(3):
         part = slice(300 * day, 300 * (day + 1))
         table = pd.DataFrame(rows.X[part], columns=list("uvwxyz")).assign(label=rows.y[part])
         table.to_parquet(tmp_path / f"day{day}.parquet")
-    told = []
+    reported = []
     scan = ms.scan(f"{tmp_path}/*.parquet", label="label")
-    found = ms.learn(scan, features=features, engine=engine, progress=lambda scan: told.append(scan.fraction))
+    found = ms.learn(scan, features=features, engine=engine, progress=lambda scan: reported.append(scan.fraction))
     assert_same(found, ms.learn(rows.X, rows.y, features=features))
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    assert reported == sorted(reported)
+    assert reported[-1] == 1.0
     assert scan.rows == 900
 
 
-def test_arrays_of_dask_are_learned_whatever_their_blocks(engine, rows, features):
+def test_dask_arrays_of_any_chunks(engine, rows, features):
     X = da.from_array(rows.X, chunks=(100, 4))
     y, weights = da.from_array(rows.y, chunks=130), da.from_array(rows.weights, chunks=900)
     expected = ms.learn(rows.X, rows.y, rows.weights, features=features)
@@ -121,7 +121,7 @@ def test_arrays_of_dask_are_learned_whatever_their_blocks(engine, rows, features
 
 
 @pytest.mark.parametrize("chunk", [70, 900])
-def test_arrays_of_dask_fall_into_the_same_folds_whatever_their_blocks(engine, rows, chunk):
+def test_folds_of_dask_arrays_do_not_depend_on_chunks(engine, rows, chunk):
     X, y, weights = (da.from_array(each, chunks=(chunk, 4)[: each.ndim]) for each in (rows.X, rows.y, rows.weights))
     expected = ms.learn(rows.X, rows.y, rows.weights, folds=4)
     engine_laws.assert_same_folds(ms.learn(X, y, weights, folds=4, engine=engine), expected)
@@ -130,7 +130,7 @@ def test_arrays_of_dask_fall_into_the_same_folds_whatever_their_blocks(engine, r
     engine_laws.assert_same_folds(found, ms.learn(rows.X, rows.y, folds=3, groups=groups))
 
 
-def test_folds_of_arrays_of_dask_that_cannot_be_are_refused(engine, rows):
+def test_invalid_folds_of_dask_arrays_are_rejected(engine, rows):
     X, y = da.from_array(rows.X, chunks=(300, 6)), da.from_array(rows.y, chunks=300)
     with pytest.raises(ParameterError, match="folds is a number"):
         ms.learn(X, y, folds=[0, 1] * 450, engine=engine)
@@ -141,30 +141,30 @@ def test_folds_of_arrays_of_dask_that_cannot_be_are_refused(engine, rows):
 
 
 @pytest.mark.parametrize("partitions", [1, 5])
-def test_data_frames_fall_into_the_same_folds_and_groups_are_no_feature(engine, table, partitions):
+def test_folds_of_data_frames_and_groups_are_no_feature(engine, table, partitions):
     frame = dd.from_pandas(table.drop(columns="shape"), npartitions=partitions)
     numbers = list("uvwxyz")
     found = ms.learn(frame, label="label", folds=2, groups="colour", weight="weight", engine=engine)
     assert found.layout.names == tuple(numbers)
     assert found.assignment.column == "colour"
-    terms = {"sample_weight": table["weight"], "feature_names": numbers}
-    expected = ms.learn(table[numbers].to_numpy(), table["label"], folds=2, groups=table["colour"], **terms)
+    options = {"sample_weight": table["weight"], "feature_names": numbers}
+    expected = ms.learn(table[numbers].to_numpy(), table["label"], folds=2, groups=table["colour"], **options)
     engine_laws.assert_same_folds(found, expected)
     found = ms.learn(frame[[*numbers, "label"]], label="label", folds=4, engine=engine)
     engine_laws.assert_same_folds(found, ms.learn(table[numbers], table["label"], folds=4))
-    for groups, said in (("size", "size"), (table["colour"].tolist(), "name of a column")):
-        with pytest.raises((ParameterError, DataError), match=said):
+    for groups, message in (("size", "size"), (table["colour"].tolist(), "name of a column")):
+        with pytest.raises((ParameterError, DataError), match=message):
             ms.learn(frame, label="label", columns=numbers, folds=2, groups=groups, engine=engine)
 
 
-def test_blocks_without_a_known_size_may_be_empty(engine, rows):
+def test_chunks_of_unknown_size_may_be_empty(engine, rows):
     X, y = da.from_array(rows.X, chunks=(100, 6)), da.from_array(rows.y, chunks=100)
-    mask = y == "c"  # of which there are none in the first blocks
+    mask = y == "c"  # not in the first chunks
     expected = ms.learn(rows.X[rows.y == "c"], rows.y[rows.y == "c"])
     assert_same(ms.learn(X[mask], y[mask], engine=engine), expected)
 
 
-def test_pieces_add_and_are_retired(engine, rows, features):
+def test_pieces_are_added_and_subtracted(engine, rows, features):
     def learned(part):
         X, y = da.from_array(rows.X[part], chunks=(80, 6)), da.from_array(rows.y[part], chunks=80)
         return ms.learn(X, y, features=features, engine=engine)
@@ -183,7 +183,7 @@ def test_pieces_add_and_are_retired(engine, rows, features):
         (lambda X, y: (X[:, :, None], y), "3 dimensions"),
     ],
 )
-def test_blocks_that_do_not_fit_are_refused(engine, rows, make, message):
+def test_arrays_of_different_lengths_or_too_many_dimensions_are_rejected(engine, rows, make, message):
     X, y = da.from_array(rows.X, chunks=(100, 6)), da.from_array(rows.y, chunks=300)
     with pytest.raises(ParameterError, match=message):
         ms.learn(*make(X, y), engine=engine)
@@ -198,19 +198,19 @@ def table(rows):
     return frame
 
 
-def test_data_frames_are_learned_by_their_columns(engine, table, tmp_path):
+def test_data_frames_by_columns(engine, table, tmp_path):
     table.loc[[4, 400], "u"] = np.nan
     table.loc[:199, "colour"] = None  # the first partition has none
-    wishes = {"weight": "weight", "categories": {"colour": ["blue", "red"]}, "missing": "drop"}
-    found = ms.learn(dd.from_pandas(table, npartitions=5), label="label", **wishes, engine=engine)
+    options = {"weight": "weight", "categories": {"colour": ["blue", "red"]}, "missing": "drop"}
+    found = ms.learn(dd.from_pandas(table, npartitions=5), label="label", **options, engine=engine)
     table.to_parquet(tmp_path / "table.parquet")
-    expected = ms.learn(ms.scan(tmp_path / "table.parquet", label="label", **wishes))
+    expected = ms.learn(ms.scan(tmp_path / "table.parquet", label="label", **options))
     assert found.layout == expected.layout
     assert "shape=odd" in found.layout.names
     assert_same(found, expected)
 
 
-def test_columns_of_objects_are_what_they_hold(engine, table):
+def test_object_columns_get_the_type_of_their_values(engine, table):
     import dask
 
     table = table[["u", "colour", "label"]].astype({"colour": object, "label": object})
@@ -225,7 +225,7 @@ def test_columns_of_objects_are_what_they_hold(engine, table):
     assert_same(found, ms.learn(X, kept["label"].astype(str)))
 
 
-def test_features_can_be_chosen_and_mapped(engine, table):
+def test_columns_and_a_feature_map(engine, table):
     mapping = ms.features.Fourier(20, seed=2, precision="float64").freeze(table[["u", "v"]])
     frame = dd.from_pandas(table, npartitions=4)
     found = ms.learn(frame, label="label", columns=["u", "v"], features=mapping, engine=engine)
@@ -248,7 +248,7 @@ def test_an_error_names_the_partition(engine, table):
         ms.learn(dd.from_pandas(table, npartitions=5), label="label", columns=["u"], engine=engine)
 
 
-def test_collections_without_the_engine_are_refused(rows):
+def test_collections_without_an_engine_are_rejected(rows):
     with pytest.raises(ParameterError, match="Dask"):
         ms.learn(da.from_array(rows.X), rows.y)
 
@@ -259,14 +259,14 @@ class Sum(Join):
 
 
 def joining():
-    """A join that workers need no module of tests for."""
+    """Return a join that is pickled by value: workers cannot import this module."""
     import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     return Sum()
 
 
-def test_results_come_in_order_and_the_same_call_runs_twice(engine, tmp_path):
+def test_results_are_in_order_and_repeated_calls_run_again(engine, tmp_path):
     def work(task, factor, folder):
         time.sleep(0.01 * (task % 3))
         with (folder / str(task)).open("a") as file:
@@ -278,27 +278,29 @@ def test_results_come_in_order_and_the_same_call_runs_twice(engine, tmp_path):
     assert [(tmp_path / str(task)).read_text() for task in range(20)] == ["xx"] * 20
 
 
-def test_what_is_given_travels_once_and_not_with_every_task(engine):
+def test_given_arguments_are_sent_once_per_worker(engine):
     given, before = np.ones(500_000), engine.traffic
     assert engine.map(lambda task, array: task * array.sum(), range(12), given=(given,))[2] == 1_000_000
     sent = engine.traffic.total - before.total
-    assert given.nbytes <= sent < 1.1 * given.nbytes  # from the worker that got it to the other one
+    assert given.nbytes <= sent < 1.1 * given.nbytes  # sent by the first worker to the other
 
 
-def test_joins_happen_at_the_workers_and_traffic_is_that_of_their_results(engine):
-    before, told = engine.traffic, []
-    result = engine.merge(lambda task: np.full(100_000, task), range(16), joining(), done=lambda *how: told.append(how))
+def test_results_are_joined_at_the_workers(engine):
+    before, reported = engine.traffic, []
+    result = engine.merge(
+        lambda task: np.full(100_000, task), range(16), joining(), done=lambda *how: reported.append(how)
+    )
     np.testing.assert_array_equal(result, np.full(100_000, 120))
-    assert told == [(count, 16) for count in range(1, 17)]
-    # One result from each worker: to the other, and to us. A task that a worker took from the other may add a few.
+    assert reported == [(count, 16) for count in range(1, 17)]
+    # One result per worker, to the other worker and to the client; stolen tasks may add a few.
     assert engine.traffic.total - before.total < 6 * 800_000
     assert engine.traffic.rounds - before.rounds == 2
 
 
 @pytest.mark.parametrize("classes", ["alike", "apart", "one worker has none"])
-def test_two_workers_with_different_classes_and_anchors_give_the_knowledge_of_all(engine, features, classes, tmp_path):
+def test_workers_with_different_classes_and_anchors(engine, features, classes, tmp_path):
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(400, 6)) + np.where(np.arange(400) < 200, 0.0, 1e4)[:, None]  # about anchors of their own
+    X = rng.normal(size=(400, 6)) + np.where(np.arange(400) < 200, 0.0, 1e4)[:, None]  # about different anchors
     y = np.arange(400) % 2 if classes == "alike" else np.arange(400) // 200
     files = [tmp_path / "a.npy", tmp_path / "b.npy"]
     halves = [slice(0, 200), slice(200, 400)]
@@ -311,13 +313,13 @@ def test_two_workers_with_different_classes_and_anchors_give_the_knowledge_of_al
     assert_same(found, ms.learn(X, y, features=features))
 
 
-def test_the_map_does_not_travel_back_with_the_sums(engine, rows):
-    wide = ms.features.Fourier(40, seed=1).freeze(np.ones((2, 5000)) * [[1.0], [2.0]])  # 1.6 MB of it
+def test_the_feature_map_is_not_sent_back_with_the_sums(engine, rows):
+    wide = ms.features.Fourier(40, seed=1).freeze(np.ones((2, 5000)) * [[1.0], [2.0]])  # 1.6 MB
     X = np.random.default_rng(0).normal(size=(40, 5000))
     before = engine.traffic
     ms.learn(X, np.arange(40) % 2, features=wide, engine=engine)
     assert engine.traffic.total - before.total < 100_000
-    assert len(pickle.dumps(Reducer(wide))) < 1_000  # it goes with every call
+    assert len(pickle.dumps(Reducer(wide))) < 1_000  # sent with every call
 
 
 @pytest.fixture(scope="module")
@@ -327,7 +329,7 @@ def trio():
 
 
 @pytest.mark.parametrize("pooled", [False, True], ids=["per class", "pooled"])
-def test_three_workers_add_up_among_themselves(trio, rows, features, pooled):
+def test_three_workers_add_sums_among_themselves(trio, rows, features, pooled):
     before = trio.traffic
     how = {"features": features, "per_class": not pooled}
     found = ms.learn(rows.X, rows.y, rows.weights, engine=trio, **how)
@@ -346,7 +348,7 @@ def broken(step):
 
 
 @pytest.mark.parametrize("step", ["describe", "agree", "pack", "total"])
-def test_an_error_in_adding_up_leaves_what_others_have_on_the_cluster(trio, step):
+def test_an_error_while_adding_leaves_data_of_others_on_the_cluster(trio, step):
     others = trio.client.submit(lambda: 42, key=f"of someone else, while {step} fails")
     with pytest.raises(KeyError, match=f"{step} is broken"):
         trio.merge(lambda task: np.arange(5.0) + task, range(3), broken(step))
@@ -359,7 +361,7 @@ def test_an_error_in_adding_up_leaves_what_others_have_on_the_cluster(trio, step
 
 @pytest.mark.parametrize("step", ["add", "finish"])
 @pytest.mark.parametrize("tasks", [2, 3])
-def test_an_error_while_numbers_come_leaves_nothing_running(trio, tasks, step):
+def test_an_error_while_receiving_sums_leaves_nothing_running(trio, tasks, step):
     class Broken(type(engine_laws.addition())):
         def total(self, plan, own=None):
             total = super().total(plan, own)
@@ -377,14 +379,14 @@ def test_an_error_while_numbers_come_leaves_nothing_running(trio, tasks, step):
     assert left_over(trio) == []
 
 
-def test_a_task_may_have_the_name_of_a_step(trio):
+def test_a_task_may_be_named_like_an_internal_step(trio):
     def describe(task):
         return np.arange(5.0) + task
 
     assert trio.merge(describe, range(3), engine_laws.addition()).tolist() == [3.0, 6.0, 9.0, 12.0, 15.0]
 
 
-def test_what_is_given_does_not_go_with_the_tasks_if_it_is_large(engine, monkeypatch):
+def test_large_given_arguments_are_not_sent_with_tasks(engine, monkeypatch):
     given = np.ones(500_000)
     for most, expected in ((2**26, 0), (2**20, given.nbytes)):
         monkeypatch.setattr("mergesvm.engines.dask.run.MAX_BYTES_WITH_TASKS", most)
@@ -393,13 +395,13 @@ def test_what_is_given_does_not_go_with_the_tasks_if_it_is_large(engine, monkeyp
         assert expected <= engine.traffic.total - before.total < expected + 10_000
 
 
-def test_nothing_comes_of_nothing(engine):
+def test_no_tasks_give_no_results(engine):
     assert engine.map(abs, []) == []
     assert engine.merge(abs, [], joining()) is None
     assert engine.merge(abs, [-1], joining()) == 1
 
 
-def test_an_error_surfaces_with_the_name_of_its_task_and_the_rest_is_not_begun(engine, tmp_path):
+def test_an_error_names_its_task_and_cancels_the_rest(engine, tmp_path):
     def work(task, folder):
         if task == 1:
             raise KeyError("broken")
@@ -414,10 +416,10 @@ def test_an_error_surfaces_with_the_name_of_its_task_and_the_rest_is_not_begun(e
     finished = len(list(tmp_path.iterdir()))
     assert finished < 20
     time.sleep(0.3)
-    assert len(list(tmp_path.iterdir())) == finished  # nothing was left running
+    assert len(list(tmp_path.iterdir())) == finished  # nothing is left running
 
 
-def test_a_task_has_one_thread_of_blas(engine):
+def test_blas_has_one_thread_per_task(engine):
     def threads(_):
         from threadpoolctl import threadpool_info
 
@@ -441,7 +443,7 @@ class Counter:
         raise KeyError("no such thing")
 
 
-def test_units_stay_where_they_are_and_remember(engine):
+def test_actors_stay_at_their_worker_and_keep_state(engine):
     joining()
     with engine.actors(Counter, [10, 20, 30, 40], given=(2,)) as units:
         assert len(units) == 4
@@ -453,7 +455,7 @@ def test_units_stay_where_they_are_and_remember(engine):
     assert len(units) == 0
 
 
-def test_a_cluster_that_was_given_is_not_closed(engine, rows):
+def test_a_given_cluster_is_not_closed(engine, rows):
     expected = ms.learn(rows.X, rows.y)
     for given in (engine.client, engine.client.scheduler.address, engine.client.cluster):
         with Dask(given) as other:
@@ -464,7 +466,7 @@ def test_a_cluster_that_was_given_is_not_closed(engine, rows):
     assert engine.map(abs, [-1]) == [1]
 
 
-def test_an_address_where_nothing_answers_is_an_error(monkeypatch):
+def test_an_address_without_a_scheduler_is_an_error(monkeypatch):
     monkeypatch.setattr("mergesvm.engines.dask.engine.ANSWER_SECONDS", 1)
     with pytest.raises(EngineError, match=r"tcp://127\.0\.0\.1:9"):
         Dask("tcp://127.0.0.1:9")
@@ -473,13 +475,13 @@ def test_an_address_where_nothing_answers_is_an_error(monkeypatch):
 @pytest.mark.parametrize(
     "wrong", [{"client": 0}, {"workers": 0}, {"workers": "x"}, {"client": "tcp://a:1", "workers": 2}]
 )
-def test_what_makes_no_sense_is_refused(wrong):
+def test_invalid_arguments_are_rejected(wrong):
     with pytest.raises(ParameterError):
         Dask(**wrong)
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_worker_that_is_killed_in_the_middle_does_no_harm(mortal, rows, tmp_path, victim):
+def test_tasks_of_a_killed_worker_run_again(mortal, rows, tmp_path, victim):
     mapping = ms.features.Fourier(30, seed=1, precision="float64").freeze(rows.X)
     processes = sorted(mortal.client.run(os.getpid).values())
 
@@ -497,10 +499,10 @@ def test_a_worker_that_is_killed_in_the_middle_does_no_harm(mortal, rows, tmp_pa
     assert_same(found, ms.learn(rows.X, rows.y, features=mapping))
     begun = [path.name.split("-")[1] for path in tmp_path.iterdir()]
     assert set(begun) == {str(part) for part in range(20)}
-    assert len(begun) > 20  # the victim's parts were learned once more
+    assert len(begun) > 20  # the parts of the killed worker were learned again
 
 
-def test_a_worker_may_die_when_its_tasks_are_done_and_not_yet_looked_at(mortal, rows):
+def test_finished_tasks_of_a_killed_worker_run_again(mortal, rows):
     processes = dict(mortal.client.run(os.getpid))
     victim = processes[next(iter(processes))]
 
@@ -509,7 +511,7 @@ def test_a_worker_may_die_when_its_tasks_are_done_and_not_yet_looked_at(mortal, 
 
     def kill(count, total):
         if count == 1:
-            time.sleep(0.5)  # all tasks are done by now
+            time.sleep(0.5)  # all tasks are finished by now
             os.kill(victim, signal.SIGKILL)
 
     assert mortal.merge(work, range(40), engine_laws.union(), done=kill) == tuple(range(40))
@@ -521,7 +523,7 @@ def test_a_task_that_kills_its_workers_is_an_error():
     def die(task):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    # A cluster of its own, that gives up at once: nannies do not bear many deaths in a row.
+    # A separate cluster that gives up at once: nannies do not survive many deaths in a row.
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         Dask(workers=1) as engine,
@@ -530,7 +532,7 @@ def test_a_task_that_kills_its_workers_is_an_error():
         engine.map(die, [1], names=["bad.csv"])
 
 
-def test_units_of_a_worker_that_dies_are_lost(mortal):
+def test_actors_of_a_killed_worker_are_lost(mortal):
     joining()
     with mortal.actors(Counter, [1, 2], given=(1,)) as units:
         os.kill(units.call("process")[0], signal.SIGKILL)
@@ -539,23 +541,27 @@ def test_units_of_a_worker_that_dies_are_lost(mortal):
 
 
 class Machine:
-    """Rows for a kernel machine, so few that it is solved almost exactly, and the terms on which it is fitted."""
+    """Few rows, so that the kernel SVM is solved almost exactly, and its parameters."""
 
     def __init__(self):
         rng = np.random.default_rng(0)
-        self.y = np.array(["ash", "elm", "oak"])[np.sort(rng.integers(0, 3, 150))]  # so that units see one or two
+        self.y = np.array(["ash", "elm", "oak"])[
+            np.sort(rng.integers(0, 3, 150))
+        ]  # so that units have one or two classes
         codes = np.unique(self.y, return_inverse=True)[1]
         self.X = rng.normal(size=(150, 4)) + np.array([[0, 0, 0, 0], [1.5, 0, 1, 0], [0, 2, 0, -1]])[codes]
         order = rng.permutation(150)
         self.later = self.X[order[:45]] + 0.25, self.y[order[:45]]
         self.gone = np.arange(150) % 4 == 0
-        self.terms = {"C": 2.0, "gamma": 0.3}
+        self.options = {"C": 2.0, "gamma": 0.3}
 
-    def here(self, X=None, y=None, **terms):
-        return ms.ParallelKernelSVC(**self.terms, **terms).fit(self.X if X is None else X, self.y if y is None else y)
+    def here(self, X=None, y=None, **options):
+        return ms.ParallelKernelSVC(**self.options, **options).fit(
+            self.X if X is None else X, self.y if y is None else y
+        )
 
-    def there(self, engine, **terms):
-        return ms.ParallelKernelSVC(engine=engine, **self.terms, **terms)
+    def there(self, engine, **options):
+        return ms.ParallelKernelSVC(engine=engine, **self.options, **options)
 
 
 @pytest.fixture(scope="module")
@@ -570,18 +576,18 @@ def assert_same_optimum(found, expected):
     np.testing.assert_allclose(found.intercept_, expected.intercept_, atol=1e-5)
 
 
-@pytest.mark.parametrize("terms", [{}, {"units": 3}, {"method": "active-set"}, {"beta": 0.2}])
-def test_a_kernel_machine_is_that_of_all_rows_which_come_and_go(engine, machine, terms):
+@pytest.mark.parametrize("options", [{}, {"units": 3}, {"method": "active-set"}, {"beta": 0.2}])
+def test_parallel_kernel_svc_adds_and_forgets_rows(engine, machine, options):
     from sklearn.svm import SVC
 
-    beta = terms.get("beta")
+    beta = options.get("beta")
     alone = {} if beta is None else {"beta": 2 * beta}
-    there = machine.there(engine, **terms).fit(machine.X, machine.y)
+    there = machine.there(engine, **options).fit(machine.X, machine.y)
     assert_same_optimum(there, machine.here(**alone))
     if beta is None:
         reference = SVC(C=2.0, gamma=0.3, tol=1e-7).fit(machine.X, machine.y)
         np.testing.assert_array_equal(there.support_, reference.support_)
-    assert there.traffic_.sent.shape[1] == terms.get("units", 2)
+    assert there.traffic_.sent.shape[1] == options.get("units", 2)
     more, labels = machine.later
     there.partial_fit(more, labels).forget(machine.X[machine.gone], machine.y[machine.gone])
     X, y = np.vstack([machine.X[~machine.gone], more]), np.append(machine.y[~machine.gone], labels)
@@ -589,11 +595,11 @@ def test_a_kernel_machine_is_that_of_all_rows_which_come_and_go(engine, machine,
     there._training.close()
 
 
-def test_rows_that_cannot_be_learned_change_nothing_at_any_unit(engine, machine):
+def test_invalid_rows_change_no_unit(engine, machine):
     there = machine.there(engine).fit(machine.X, machine.y)
     more, labels = machine.later
     broken = more.copy()
-    broken[40, 1] = np.nan  # which the second unit gets
+    broken[40, 1] = np.nan  # at the second unit
     with pytest.raises(DataError, match="row 40, column 1"):
         there.partial_fit(broken, labels)
     with pytest.raises(SubtractionError, match="Row 0"):
@@ -604,10 +610,10 @@ def test_rows_that_cannot_be_learned_change_nothing_at_any_unit(engine, machine)
     assert_same_optimum(there, machine.here(np.vstack([machine.X, more]), np.append(machine.y, labels)))
 
 
-def test_units_of_a_machine_that_is_gone_or_fitted_anew_are_gone(engine, machine):
+def test_units_are_released_with_the_estimator_or_by_a_new_fit(engine, machine):
     there = machine.there(engine, units=3).fit(machine.X, machine.y)
     old = set(left_over(engine, until=4))
-    assert len(old) == 4  # and what they were built by
+    assert len(old) == 4  # including the tasks that built them
     there.fit(machine.X, machine.y)
     new = set(left_over(engine, until=4))
     assert len(new) == 4
@@ -615,32 +621,32 @@ def test_units_of_a_machine_that_is_gone_or_fitted_anew_are_gone(engine, machine
     with pytest.raises(DataError):
         there.fit(machine.X * np.nan, machine.y)
     assert set(left_over(engine, until=4)) == new
-    there.partial_fit(*machine.later)  # what failed has replaced nothing
+    there.partial_fit(*machine.later)  # the failed fit has replaced nothing
     del there
-    gc.collect()  # the error that was caught holds its frames
+    gc.collect()  # the caught error refers to its frames
     assert left_over(engine) == []
 
 
-def test_collections_are_fitted_where_their_partitions_lie(engine, machine):
+def test_parallel_kernel_svc_of_dask_arrays(engine, machine):
     weights = np.random.default_rng(1).uniform(0.5, 1.5, 150)
     X, y = da.from_array(machine.X, chunks=(70, 2)), da.from_array(machine.y, chunks=60)
     there = machine.there(engine).fit(X, y, da.from_array(weights, chunks=150))
     assert there.traffic_.sent.shape[1] == 3
-    here = ms.ParallelKernelSVC(**machine.terms).fit(machine.X, machine.y, weights)
+    here = ms.ParallelKernelSVC(**machine.options).fit(machine.X, machine.y, weights)
     assert_same_optimum(there, here)
     np.testing.assert_array_equal(there.support_, here.support_)
-    # What comes later is in memory.
+    # Later rows are in memory.
     with pytest.raises(ParameterError, match=r"X\.compute\(\)"):
         there.partial_fit(X, y)
     with pytest.raises(ParameterError, match=r"X\.compute\(\)"):
         there.forget(X, y)
     there.forget(machine.X[machine.gone], machine.y[machine.gone], weights[machine.gone])
     stay = ~machine.gone
-    expected = ms.ParallelKernelSVC(**machine.terms).fit(machine.X[stay], machine.y[stay], weights[stay])
+    expected = ms.ParallelKernelSVC(**machine.options).fit(machine.X[stay], machine.y[stay], weights[stay])
     assert_same_optimum(there, expected)
 
 
-def test_data_frames_are_fitted_where_their_partitions_lie(engine, machine):
+def test_parallel_kernel_svc_of_data_frames(engine, machine):
     table = pd.DataFrame(machine.X, columns=list("uvwx")).assign(label=machine.y)
     frame = dd.from_pandas(table, npartitions=4)
     frame = frame[frame["label"] != "elm"]  # so that some partitions have few rows, or none
@@ -652,7 +658,7 @@ def test_data_frames_are_fitted_where_their_partitions_lie(engine, machine):
     np.testing.assert_array_equal(there.predict(chosen[list("uvwx")]), here.predict(chosen[list("uvwx")]))
 
 
-def test_what_is_wrong_with_a_partition_is_said(engine, machine):
+def test_errors_in_partitions_name_them(engine, machine):
     broken = machine.X.copy()
     broken[130, 2] = np.nan
     X, y = da.from_array(broken, chunks=(60, 4)), da.from_array(machine.y, chunks=60)
@@ -671,12 +677,12 @@ def test_what_is_wrong_with_a_partition_is_said(engine, machine):
 
 
 def worker_of(training, index):
-    """The number of the process in which a unit lives."""
+    """Return the process number of the worker of a unit."""
     units = training.trainer.units
     return units._client.run(os.getpid, workers=[units._places[index]])[units._places[index]]
 
 
-def test_a_worker_that_dies_between_trainings_is_an_error_and_never_a_wrong_model(mortal, machine):
+def test_a_worker_killed_between_fits_is_an_error(mortal, machine):
     there = machine.there(mortal).fit(machine.X, machine.y)
     before, place = there.dual_coef_.copy(), there._training.trainer.units._places[1]
     os.kill(worker_of(there._training, 1), signal.SIGKILL)
@@ -687,7 +693,7 @@ def test_a_worker_that_dies_between_trainings_is_an_error_and_never_a_wrong_mode
     assert_same_optimum(there.fit(machine.X, machine.y), machine.here())
 
 
-def test_a_worker_that_dies_in_a_training_is_an_error_and_never_a_wrong_model(mortal, machine, monkeypatch):
+def test_a_worker_killed_during_a_fit_is_an_error(mortal, machine, monkeypatch):
     there = machine.there(mortal).fit(machine.X, machine.y)
     training, step, before = there._training, WorkingSetCoordinator.next, there.dual_coef_.copy()
     place, victim = training.trainer.units._places[0], worker_of(training, 0)
@@ -707,7 +713,7 @@ def test_a_worker_that_dies_in_a_training_is_an_error_and_never_a_wrong_model(mo
     assert_same_optimum(there.fit(machine.X, machine.y), machine.here())
 
 
-def test_a_machine_whose_engine_is_closed_cannot_go_on(engine, machine):
+def test_partial_fit_after_the_engine_is_closed_is_an_error(engine, machine):
     with Dask(engine.client.scheduler.address) as other:
         there = machine.there(other).fit(machine.X, machine.y)
         predicted = there.predict(machine.X)
@@ -716,7 +722,7 @@ def test_a_machine_whose_engine_is_closed_cannot_go_on(engine, machine):
     np.testing.assert_array_equal(there.predict(machine.X), predicted)
 
 
-def test_an_engine_without_a_cluster_leaves_no_process_even_if_it_is_not_closed(tmp_path):
+def test_an_engine_that_is_not_closed_leaves_no_process(tmp_path):
     script = tmp_path / "script.py"
     content = textwrap.dedent("""
         import os

@@ -1,4 +1,4 @@
-"""The engine of MPI, on real ranks. What all engines have in common is in tests/laws."""
+"""The MPI engine, on real ranks. The contract of all engines is tested in tests/laws."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.xdist_group("mpi")
 PROGRAMS = Path(__file__).parent / "ranks"
 
 
-def holds(done, ranks):
-    """All ranks came to the end, and nothing was said on the way but the names of the checks."""
+def assert_all_checks_passed(done, ranks):
+    """Assert that all ranks finished, without messages on stderr."""
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.split().count("done") == ranks
     assert done.stderr == ""
@@ -28,17 +28,17 @@ def holds(done, ranks):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_calls(ranks):
-    holds(run_ranks(ranks, PROGRAMS / "calls.py"), ranks)
+    assert_all_checks_passed(run_ranks(ranks, PROGRAMS / "calls.py"), ranks)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_learning(ranks, tmp_path):
-    holds(run_ranks(ranks, PROGRAMS / "learning.py", tmp_path), ranks)
+    assert_all_checks_passed(run_ranks(ranks, PROGRAMS / "learning.py", tmp_path), ranks)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_a_kernel_machine(ranks):
-    holds(run_ranks(ranks, PROGRAMS / "kernel.py"), ranks)
+def test_parallel_kernel_svc(ranks):
+    assert_all_checks_passed(run_ranks(ranks, PROGRAMS / "kernel.py"), ranks)
 
 
 def test_an_error_in_a_task_ends_all_ranks_with_its_message():
@@ -47,14 +47,14 @@ def test_an_error_in_a_task_ends_all_ranks_with_its_message():
     assert done.stderr.count("DataError: part 1: row 7 is broken") == 3
 
 
-def test_an_error_among_messages_ends_the_job():
+def test_an_error_in_a_message_exchange_ends_the_job():
     done = run_ranks(3, PROGRAMS / "failing.py", "message", guarded=False, timeout=60)
     assert done.returncode != 0
     assert "Rank 2 failed in a message exchange" in done.stderr
     assert "no room to pack" in done.stderr
 
 
-def test_a_rank_that_is_killed_ends_the_job_and_leaves_no_output(tmp_path):
+def test_a_killed_rank_ends_the_job_without_output(tmp_path):
     number, output = tmp_path / "number", tmp_path / "all.knowledge"
     command = mpiexec(3, PROGRAMS / "dying.py", number, output, guarded=False)
     job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -63,16 +63,16 @@ def test_a_rank_that_is_killed_ends_the_job_and_leaves_no_output(tmp_path):
         while not number.exists() and time.monotonic() < waited and job.poll() is None:
             time.sleep(0.05)
         os.kill(int(number.read_text()), signal.SIGKILL)
-        said = "".join(job.communicate(timeout=30))
+        output_text = "".join(job.communicate(timeout=30))
     finally:
         job.kill()
         job.communicate()
     assert job.returncode != 0
-    assert "KILLED" in said.upper()
+    assert "KILLED" in output_text.upper()
     assert sorted(tmp_path.iterdir()) == [number]
 
 
-def test_without_the_package_the_error_says_what_to_install(tmp_path):
+def test_the_error_for_a_missing_package_says_what_to_install(tmp_path):
     (tmp_path / "mpi4py").mkdir()
     (tmp_path / "mpi4py" / "__init__.py").write_text("raise ImportError('no mpi4py here')")
     program = "import mergesvm.engines as engines; engines.MPI()"
@@ -83,7 +83,7 @@ def test_without_the_package_the_error_says_what_to_install(tmp_path):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 8, 13])
-def test_every_rank_is_below_the_root_once(size):
+def test_the_tree_contains_every_rank_once(size):
     for root in {0, size // 2, size - 1}:
         trees = [Tree(rank, size, root) for rank in range(size)]
         assert sorted(trees[root].all_below()) == list(range(size))

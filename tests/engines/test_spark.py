@@ -21,7 +21,7 @@ import samples
 from engine_laws import assert_same, assert_same_folds, union
 from mergesvm.data.cluster_table import TableColumns
 from mergesvm.engines import Spark
-from mergesvm.engines.spark.java import find_java
+from mergesvm.engines.spark.session import find_java
 from mergesvm.engines.spark.work import CHUNK_BYTES
 from mergesvm.errors import DataError, EngineError, FeatureMapError, ParameterError
 from mergesvm.knowledge.learning.local import learn_scan
@@ -40,7 +40,7 @@ def engine(spark_session):
 
 @pytest.fixture(scope="module")
 def rows():
-    """Rows in the order of their classes, so that most partitions see only some."""
+    """Rows sorted by class, so that most partitions have only some of the classes."""
     X, y = samples.rows()
     order = np.argsort(y, kind="stable")
     return X[order], y[order]
@@ -68,7 +68,7 @@ def made(engine, columns, schema, partitions=3):
     return engine.session.createDataFrame(list(zip(*columns, strict=True)), schema).repartition(partitions)
 
 
-def test_a_table_gives_the_knowledge_of_all_its_rows(engine, table, rows):
+def test_a_table_by_columns(engine, table, rows):
     X, y = rows
     assert_same(ms.learn(table, label="y", columns=NAMES, engine=engine), ms.learn(X, y, feature_names=NAMES))
     words = np.array(["no", "yes", "perhaps"])[y]
@@ -78,7 +78,7 @@ def test_a_table_gives_the_knowledge_of_all_its_rows(engine, table, rows):
     assert_same(found, ms.learn(X[:, [3, 0]], y, feature_names=["x3", "x0"], per_class=False))
 
 
-def test_only_columns_that_are_needed_are_read(engine, table):
+def test_only_needed_columns_are_read(engine, table):
     rows = engine.partitioned(table)
     columns = TableColumns.of(rows.schema(), "y", columns=["x2"])
     assert columns.needed == ["x2", "y"]
@@ -88,14 +88,14 @@ def test_only_columns_that_are_needed_are_read(engine, table):
     assert "ReadSchema: struct<x2:double,y:bigint>" in read
 
 
-def test_names_with_dots_are_names(engine, rows):
+def test_column_names_with_dots(engine, rows):
     X, y = rows
     table = made(engine, (X[:, 0].tolist(), X[:, 1].tolist(), y.tolist()), ["a.b", "c`d", "the.label"])
     found = ms.learn(table, label="the.label", engine=engine)
     assert_same(found, ms.learn(X[:, :2], y, feature_names=["a.b", "c`d"]))
 
 
-def test_empty_partitions_and_far_too_many_partitions_do_no_harm(engine, table, rows):
+def test_empty_partitions_and_many_partitions(engine, table, rows):
     X, y = rows
     expected = ms.learn(X, y, feature_names=NAMES)
     for other in (table.repartition(100), table.repartitionByRange(40, "y"), table.coalesce(1)):
@@ -104,7 +104,7 @@ def test_empty_partitions_and_far_too_many_partitions_do_no_harm(engine, table, 
         ms.learn(table.where("x0 > 1000"), label="y", columns=NAMES, engine=engine)
 
 
-def test_pieces_add_and_are_retired(engine, table, rows):
+def test_pieces_are_added_and_subtracted(engine, table, rows):
     X, y = rows
     first, rest = table.where("x0 < 0"), table.where("x0 >= 0")
     one, other = (ms.learn(part, label="y", columns=NAMES, engine=engine) for part in (first, rest))
@@ -113,7 +113,7 @@ def test_pieces_add_and_are_retired(engine, table, rows):
     assert_same(whole - other, ms.learn(X[X[:, 0] < 0], y[X[:, 0] < 0], feature_names=NAMES))
 
 
-def test_tables_fall_into_the_same_folds_and_groups_are_no_feature(engine, table, rows):
+def test_folds_of_tables_and_groups_are_no_feature(engine, table, rows):
     X, y = rows
     words = np.array(["no", "yes", "perhaps"])[y]
     for other in (table, table.repartition(7)):
@@ -131,7 +131,7 @@ def test_tables_fall_into_the_same_folds_and_groups_are_no_feature(engine, table
         ms.learn(nobody, label="y", columns=NAMES, folds=3, groups="name", engine=engine)
 
 
-def test_a_frozen_map_is_used_at_the_workers(engine, table, rows):
+def test_a_frozen_map(engine, table, rows):
     X, y = rows
     mapping = ms.features.Fourier(64, seed=1, precision="float64").freeze(X)
     found = ms.learn(table, label="y", columns=NAMES, features=mapping, engine=engine)
@@ -140,11 +140,11 @@ def test_a_frozen_map_is_used_at_the_workers(engine, table, rows):
         ms.learn(table, label="y", columns=NAMES, features=ms.features.Fourier(64), engine=engine)
 
 
-def test_files_and_rows_in_memory_are_learned(engine, folder, rows):
+def test_files_and_rows_in_memory(engine, folder, rows):
     X, y = rows
     scan = ms.scan(f"{folder}/*.parquet", label="y", features=NAMES)
     assert_same(ms.learn(scan, engine=engine), ms.learn(X, y, feature_names=NAMES))
-    wide = np.random.default_rng(5).normal(size=(3000, 100))  # more than what goes along with a command
+    wide = np.random.default_rng(5).normal(size=(3000, 100))  # larger than Spark accepts in a command
     labels = (wide[:, 0] > 0).astype(int)
     assert_same(ms.learn(wide, labels, engine=engine), ms.learn(wide, labels))
 
@@ -168,7 +168,7 @@ def test_categories_are_declared_and_missing_values_dropped(engine, rows):
     assert found.layout.names == ("size", "colour=blue", "colour=green", "colour=red")
 
 
-def test_vectors_and_arrays_become_a_feature_for_each_place(engine, rows):
+def test_vectors_and_arrays_become_one_feature_per_element(engine, rows):
     from pyspark.ml.feature import VectorAssembler
     from pyspark.ml.linalg import Vectors
 
@@ -187,7 +187,7 @@ def test_vectors_and_arrays_become_a_feature_for_each_place(engine, rows):
     assert_same(found, ms.learn(X[:, [0, 0, 1]], y, feature_names=["all[0]", "all[1]", "all[2]"]))
 
 
-def test_vectors_that_are_missing_are_dropped_and_those_of_another_length_named(engine):
+def test_missing_vectors_are_dropped_and_other_lengths_are_an_error(engine):
     table = engine.session.createDataFrame(
         [([1.0, 2.0], 0), (None, 1), ([3.0, None], 1), ([5.0, 6.0], 1)], "v array<double>, y int"
     )
@@ -205,7 +205,7 @@ def test_vectors_that_are_missing_are_dropped_and_those_of_another_length_named(
         ms.learn(longer.where("y > 5"), label="y", engine=engine)
 
 
-def test_columns_that_are_no_numbers_are_refused_by_name(engine):
+def test_columns_of_other_types_are_rejected_by_name(engine):
     row = (datetime.date(2020, 1, 1), Decimal("1.5"), ["a"], 1)
     table = engine.session.createDataFrame([row], "day date, price decimal(5, 2), tags array<string>, y int")
     with pytest.raises(DataError, match="'day' is of type date32"):
@@ -217,7 +217,7 @@ def test_columns_that_are_no_numbers_are_refused_by_name(engine):
         ms.learn(table, label="z", engine=engine)
 
 
-def test_an_error_in_a_partition_names_it(engine, rows):
+def test_an_error_names_the_partition(engine, rows):
     X, y = rows
     X = X.copy()
     X[450, 2] = np.inf
@@ -226,14 +226,14 @@ def test_an_error_in_a_partition_names_it(engine, rows):
         ms.learn(table, label="y", engine=engine)
 
 
-def test_a_table_without_a_label_column_is_refused(engine, table, rows):
+def test_a_table_without_a_label_column_is_rejected(engine, table, rows):
     with pytest.raises(ParameterError, match="label="):
         ms.learn(table, rows[1], engine=engine)
     with pytest.raises(ParameterError, match="cannot read rows of type pyspark"):
         ms.learn(table, label="y", engine=ms.engines.Threads(1))
 
 
-def test_parquet_files_give_the_knowledge_of_their_rows(engine, rows, tmp_path):
+def test_parquet_files(engine, rows, tmp_path):
     X, y = rows
     words, labels = np.array(["red", "blue", "green"])[(X[:, 1] > 0).astype(int)], np.array(["no", "yes", "perhaps"])[y]
     numbers = pa.array([None if index % 7 == 0 else value for index, value in enumerate(X[:, 0].tolist())])
@@ -243,15 +243,15 @@ def test_parquet_files_give_the_knowledge_of_their_rows(engine, rows, tmp_path):
         table = pa.table({name: values[start:stop] for name, values in piece.items()})
         pq.write_table(table, tmp_path / f"part{part}.parquet", row_group_size=37)
     table = engine.session.read.parquet(str(tmp_path))
-    terms = {"label": "sold", "categories": {"colour": ["blue", "red"]}, "missing": "drop", "weight": "weight"}
-    found = ms.learn(table, **terms, engine=engine)
+    options = {"label": "sold", "categories": {"colour": ["blue", "red"]}, "missing": "drop", "weight": "weight"}
+    found = ms.learn(table, **options, engine=engine)
     kept = np.arange(len(X)) % 7 != 0
     stacked = np.column_stack([X[:, 0], X[:, 2], words == "blue", words == "red"])[kept]
     expected = ms.learn(stacked, labels[kept], y[kept] + 1.0)
     np.testing.assert_array_equal(found.counts, expected.counts)
     np.testing.assert_allclose(found.about(expected.anchor).grams, expected.grams, rtol=1e-9, atol=1e-9)
     with pytest.raises(DataError, match=r"(?s)partition \d.*size"):
-        ms.learn(table, **terms | {"missing": "error"}, engine=engine)
+        ms.learn(table, **options | {"missing": "error"}, engine=engine)
 
 
 def written(table, how, folder):
@@ -295,14 +295,14 @@ TABLES = {
 
 
 @pytest.mark.parametrize("case", TABLES)
-def test_a_table_of_any_plan_gives_its_rows(engine, table, folder, case):
+def test_tables_of_any_query(engine, table, folder, case):
     chosen = TABLES[case](table, folder)
     rows = np.array(chosen.select(*NAMES, "y").collect())
     found = ms.learn(chosen, label="y", columns=NAMES, engine=engine)
     assert_same(found, ms.learn(rows[:, :4], rows[:, 4].astype(int), feature_names=NAMES))
 
 
-def test_files_are_read_with_the_types_that_were_declared(engine, rows, tmp_path):
+def test_files_are_read_with_the_declared_types(engine, rows, tmp_path):
     X, y = rows
     narrow = pa.table({"x": X[:, 0].astype(np.float32), "n": y.astype(np.int32), "list": X[:, :2].tolist()})
     pq.write_table(narrow, tmp_path / "narrow.parquet")
@@ -311,7 +311,7 @@ def test_files_are_read_with_the_types_that_were_declared(engine, rows, tmp_path
     assert_same(ms.learn(table, label="n", columns=["x"], engine=engine), expected)
 
 
-def test_files_with_different_columns_are_one_table(engine, tmp_path):
+def test_files_with_different_columns(engine, tmp_path):
     X = np.arange(40.0).reshape(20, 2)
     first = {"x": X[:, 0], "z": X[:, 1], "y": np.arange(20) % 2}
     others = {
@@ -327,7 +327,7 @@ def test_files_with_different_columns_are_one_table(engine, tmp_path):
     assert ms.learn(tables["b"], label="y", engine=engine).rows.tolist() == [20, 20]
 
 
-def test_files_of_any_name_are_found(engine, rows, tmp_path):
+def test_files_of_any_name(engine, rows, tmp_path):
     X, y = rows
     for part, name in enumerate(["a b", "50%", "%20", "ü 日", "q?#&=;+", "x[1]{2}"]):
         mine = slice(100 * part, 100 * (part + 1))
@@ -337,7 +337,7 @@ def test_files_of_any_name_are_found(engine, rows, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone"])
-def test_a_file_that_cannot_be_read_is_named(engine, rows, tmp_path, damage):
+def test_an_unreadable_file_is_named(engine, rows, tmp_path, damage):
     X, y = rows
     for part in range(3):
         pq.write_table(samples.table(X, y), tmp_path / f"part{part}.parquet")
@@ -351,7 +351,7 @@ def test_a_file_that_cannot_be_read_is_named(engine, rows, tmp_path, damage):
         ms.learn(table, label="y", engine=engine)
 
 
-def test_errors_that_cannot_travel_are_told_of(engine):
+def test_errors_that_cannot_be_pickled_are_raised_as_text(engine):
     def work(task):
         class OddError(Exception):
             def __init__(self, one, other):
@@ -364,7 +364,7 @@ def test_errors_that_cannot_travel_are_told_of(engine):
         engine.map(work, [1])
 
 
-def test_what_has_not_begun_when_an_error_occurs_is_not_begun(engine, tmp_path):
+def test_no_task_starts_after_an_error(engine, tmp_path):
     def work(task):
         if task == 0:
             raise KeyError("broken")
@@ -376,7 +376,7 @@ def test_what_has_not_begun_when_an_error_occurs_is_not_begun(engine, tmp_path):
     assert len(list(tmp_path.iterdir())) < 150
 
 
-def test_an_interrupt_stops_the_work(engine, tmp_path):
+def test_an_interrupt_cancels_the_job(engine, tmp_path):
     def work(task):
         (tmp_path / str(task)).touch()
         time.sleep(0.1)
@@ -393,7 +393,7 @@ def test_an_interrupt_stops_the_work(engine, tmp_path):
     assert engine.map(lambda task: task, [1]) == [1]
 
 
-def test_large_results_travel_in_chunks_and_are_joined_at_the_workers(engine):
+def test_large_results_are_sent_in_chunks_and_joined_at_the_workers(engine):
     size = 3 * CHUNK_BYTES + 7
     before = engine.traffic
     found = engine.merge(lambda task: (task,) + (0,) * (size // 2), range(2), union())
@@ -407,8 +407,8 @@ def test_large_results_travel_in_chunks_and_are_joined_at_the_workers(engine):
     assert engine.traffic.total - before.total > 2 * size
 
 
-def test_a_lost_worker_does_no_harm(engine, tmp_path):
-    """Also where its task has sent nothing yet."""
+def test_tasks_of_a_killed_worker_run_again(engine, tmp_path):
+    """Also if its task has sent nothing yet."""
 
     def work(task):
         mark = tmp_path / f"task{task}"
@@ -421,7 +421,7 @@ def test_a_lost_worker_does_no_harm(engine, tmp_path):
     assert (tmp_path / "task1").exists()
 
 
-def test_a_worker_that_is_killed_while_it_learns_from_a_table_does_no_harm(engine, table, rows, tmp_path):
+def test_a_partition_of_a_killed_worker_is_learned_again(engine, table, rows, tmp_path):
     X, y = rows
     held = engine.partitioned(table)
     columns = TableColumns.of(held.schema(), "y", columns=NAMES)
@@ -443,7 +443,7 @@ def test_a_worker_that_is_killed_while_it_learns_from_a_table_does_no_harm(engin
     assert_same(found, ms.learn(X, y, feature_names=NAMES))
 
 
-def test_work_that_fails_again_and_again_is_given_up(engine):
+def test_a_task_that_kills_its_workers_is_an_error(engine):
     def die(task):
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -451,7 +451,7 @@ def test_work_that_fails_again_and_again_is_given_up(engine):
         engine.map(die, [1])
 
 
-def test_a_session_that_is_given_goes_on(engine, spark_session):
+def test_a_given_session_is_not_stopped(engine, spark_session):
     with Spark(spark_session) as other:
         assert other.workers == 2
         assert repr(other) == "Spark('local[2,4]')"
@@ -464,7 +464,7 @@ def test_a_session_that_is_given_goes_on(engine, spark_session):
 
 
 @pytest.mark.parametrize("wrong", [{"session": 0}, {"workers": 0}, {"workers": "x"}])
-def test_what_makes_no_sense_is_refused(wrong):
+def test_invalid_arguments_are_rejected(wrong):
     with pytest.raises(ParameterError, match=r"not (0|'x')"):
         Spark(**wrong)
 
@@ -474,18 +474,19 @@ def test_an_address_without_a_spark_connect_server_is_an_error():
         Spark("sc://127.0.0.1:9")
 
 
-def test_missing_or_old_java_is_told_of_with_the_cure(monkeypatch, tmp_path):
+def test_the_error_for_missing_or_old_java_says_what_to_do(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EngineError, match=r"no Java on the PATH.*apt-get install openjdk-17-jre-headless"):
         find_java()
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
-    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
-    java.chmod(java.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(EngineError, match=r"is Java 11.*JAVA_HOME"):
-        find_java()
+    for output, version in (('openjdk version "11.0.2" 2019-01-15', 11), ('java version "1.8.0_291"', 8)):
+        java.write_text(f"#!/bin/sh\necho '{output}' >&2\n")
+        java.chmod(java.stat().st_mode | stat.S_IXUSR)
+        with pytest.raises(EngineError, match=rf"is Java {version}\..*JAVA_HOME"):
+            find_java()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(EngineError, match="nowhere/bin/java does not run"):
         find_java()
@@ -498,7 +499,7 @@ def test_a_session_is_not_started_without_java(tmp_path):
     assert "EngineError: Spark needs Java 17 or newer, and there is no Java on the PATH" in done.stderr
 
 
-def test_a_session_that_was_started_ends_with_the_program(java):
+def test_a_started_session_ends_with_the_program(java):
     code = """
 from mergesvm.engines import Spark
 engine = Spark(workers=1)
@@ -506,8 +507,8 @@ print(engine.workers, engine.map(lambda task, more: task + more, [1, 2, 3], give
 print(engine.session.sparkContext._gateway.proc.pid)
 """
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
-    *said, process = done.stdout.split()
-    assert " ".join(said) == "1 [2, 3, 4]"
+    *printed, process = done.stdout.split()
+    assert " ".join(printed) == "1 [2, 3, 4]"
     for _ in range(100):
         if not Path(f"/proc/{process}").exists():
             break
@@ -515,7 +516,7 @@ print(engine.session.sparkContext._gateway.proc.pid)
     assert not Path(f"/proc/{process}").exists()
 
 
-def test_an_engine_that_is_closed_says_so(java):
+def test_a_closed_engine_is_an_error(java):
     code = """
 from mergesvm.engines import Spark
 engine = Spark(workers=1)

@@ -1,4 +1,4 @@
-"""Spark Connect, with a real server, which runs with all checks in a program: a process has one kind of session."""
+"""Spark Connect with a real server, in a separate program: a process can have only one kind of session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_installed(module):
 
 @pytest.fixture(scope="module")
 def outcome(java, tmp_path_factory):
-    """What every check of the program found: "passed", or an error."""
+    """The outcome of every check of the program: "passed", or an error."""
     missing = [module for module in NEEDED if not is_installed(module)]
     if missing and "MERGESVM_REQUIRE_JAVA" not in os.environ:
         pytest.skip(f"pip install 'pyspark[connect]': {', '.join(missing)} missing")
@@ -42,7 +42,7 @@ def outcome(java, tmp_path_factory):
 
 
 @pytest.mark.parametrize("law", engine_laws.LAWS)
-def test_laws(outcome, law):
+def test_law(outcome, law):
     assert outcome.pop(law) == "passed"
 
 
@@ -63,5 +63,5 @@ def test_laws(outcome, law):
         "a_stopped_session",
     ],
 )
-def test_checks(outcome, check):
+def test_check(outcome, check):
     assert outcome.pop(f"check_{check}") == "passed"

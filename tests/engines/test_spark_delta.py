@@ -1,4 +1,4 @@
-"""A Delta table, of several versions and with rows deleted, as a DataFrame of Spark."""
+"""A Delta table of several versions, with deleted rows, as a Spark DataFrame."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ NAMES = ["x0", "x1"]
 
 
 def delta_source():
-    """Delta tables by Delta's own reader for Python: that for Spark is a package of Java, which PyPI does not have.
+    """Delta tables read by Delta's Python package: the one for Spark is a Java package, which is not on PyPI.
 
     The classes are made here, so that they go to the workers whole.
     """
 
     class DeltaReader(DataSourceReader):
-        """One partition a file of the version that is read."""
+        """One partition per file of the version being read."""
 
         def __init__(self, path, files):
             self._files = [f"{path}/{name}" for name in files]
@@ -69,7 +69,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, None])
-def test_a_version_of_a_delta_table_is_its_rows(spark_session, folder, version):
+def test_versions_of_a_delta_table(spark_session, folder, version):
     spark_session.dataSource.register(delta_source())
     reader = spark_session.read.format("delta_table").option("path", folder)
     table = (reader if version is None else reader.option("versionAsOf", version)).load()

@@ -1,4 +1,4 @@
-"""Hive tables, in a session with a metastore of its own, which runs as a program."""
+"""Hive tables, in a separate program with its own metastore."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def session_of_hive(folder):
 
 
 def main(folder):
-    """Print for every table whether its knowledge is that of its rows."""
+    """Print for every table whether its knowledge equals that of its rows."""
     X, y = samples.rows(60, 2)
     with quiet_pandas():
         session = session_of_hive(folder)
@@ -77,7 +77,7 @@ def main(folder):
     session.stop()
 
 
-def test_tables_of_hive_are_their_rows(java, tmp_path):
+def test_hive_tables(java, tmp_path):
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(Path(samples.__file__).parent)}
     command = [sys.executable, "-W", "error", __file__, str(tmp_path)]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)

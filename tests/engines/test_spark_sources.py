@@ -1,4 +1,4 @@
-"""Tables of a catalog, of a database and of files that have changed, each as the rows that are in it."""
+"""Tables of a catalog, of a database, and of changed files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def engine(spark_session):
 
 @pytest.fixture(scope="module")
 def session(spark_session, tmp_path_factory):
-    """A session with a database of its own, in which the rows are a table ``given`` of two files."""
+    """A session with its own database, which holds the rows as a table ``given`` of two files."""
     folder = tmp_path_factory.mktemp("warehouse")
     spark_session.sql(f"create database shop location '{folder}'")
     spark_session.sql("use shop")
@@ -46,7 +46,7 @@ def session(spark_session, tmp_path_factory):
 
 
 def saved(session, name, how):
-    """The rows as a table that is written in another way."""
+    """The rows as a table written in another way."""
     how(session.table("given").write).saveAsTable(name)
     return session.table(name)
 
@@ -80,18 +80,18 @@ TABLES = {
 
 
 @pytest.mark.parametrize("case", TABLES)
-def test_a_table_of_the_catalog_is_its_rows(engine, session, case):
+def test_tables_of_the_catalog(engine, session, case):
     build, kept = TABLES[case]
     table = build(session)
     assert_rows(engine, table, kept)
 
 
-def test_a_swap_of_names_in_a_view_is_a_swap(engine, session):
+def test_a_view_that_swaps_column_names(engine, session):
     table = session.sql("select x1 as x0, x0 as x1, y from given")
     assert_same(ms.learn(table, label="y", columns=NAMES, engine=engine), ms.learn(X[:, ::-1], Y, feature_names=NAMES))
 
 
-def test_names_in_other_letters_are_those_of_the_table(engine, session):
+def test_column_names_are_case_insensitive(engine, session):
     table = session.table("given").select("X0", "x1", "Y")
     assert_same(ms.learn(table, label="Y", engine=engine), ms.learn(X, Y, feature_names=["X0", "x1"]))
     files = session.table("given").inputFiles()
@@ -101,7 +101,7 @@ def test_names_in_other_letters_are_those_of_the_table(engine, session):
     assert_same(found, ms.learn(rows[:, :2], rows[:, 2].astype(int), feature_names=["X0", "x1"]))
 
 
-def test_columns_that_were_added_later_are_empty_or_as_declared_before(engine, session):
+def test_added_columns_are_empty_or_have_their_default(engine, session):
     session.sql("create table grown (x0 double, y long) using parquet")
     session.sql("insert into grown values (1.0, 0), (2.0, 1)")
     session.sql("alter table grown add columns (x1 double)")
@@ -119,7 +119,7 @@ def test_columns_that_were_added_later_are_empty_or_as_declared_before(engine, s
     assert_same(found, ms.learn(rows, [0, 1, 1, 0, 1], feature_names=["x0", "x2"]))
 
 
-def test_rows_that_a_table_gains_and_loses_are_gained_and_lost(engine, session):
+def test_rows_inserted_and_deleted(engine, session):
     table = saved(session, "goods", lambda write: write.format("parquet"))
     session.sql("insert into goods select * from given where day = 0")
     twice = np.concatenate([np.arange(120), np.flatnonzero(DAY == 0)])
@@ -127,18 +127,18 @@ def test_rows_that_a_table_gains_and_loses_are_gained_and_lost(engine, session):
         assert_rows(engine, other, twice)
     session.sql("insert overwrite goods select * from given where day = 1")
     assert_rows(engine, session.table("goods"), DAY == 1)
-    with pytest.raises(EngineError, match="part-"):  # the files of this one are gone
+    with pytest.raises(EngineError, match="part-"):  # its files have been deleted
         ms.learn(table, label="y", columns=NAMES, engine=engine)
 
 
-def test_files_added_behind_a_table_are_not_part_of_it(engine, session, tmp_path):
+def test_files_added_without_refresh_are_not_read(engine, session, tmp_path):
     pq.write_table(samples.table(X[:50], Y[:50]), tmp_path / "a.parquet")
     table = session.read.parquet(str(tmp_path))
-    shutil.copy(tmp_path / "a.parquet", tmp_path / "b.parquet")  # which the table has not listed
+    shutil.copy(tmp_path / "a.parquet", tmp_path / "b.parquet")  # not listed by the table
     assert_rows(engine, table, slice(0, 50))
 
 
-def test_a_query_of_a_database_is_its_rows(engine, session, tmp_path):
+def test_a_database_query(engine, session, tmp_path):
     session.sparkContext._jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
     address = "jdbc:derby:memory:shop;create=true"
     units = (100 * X[:, 1]).astype(int)
@@ -168,7 +168,7 @@ def test_a_query_of_a_database_is_its_rows(engine, session, tmp_path):
 
 
 @pytest.mark.parametrize("kept", ["in memory", "in files"])
-def test_columns_of_every_type_are_learned_or_refused_by_name(engine, session, tmp_path, kept):
+def test_columns_of_every_type_are_learned_or_rejected_by_name(engine, session, tmp_path, kept):
     moment = datetime.datetime(2020, 1, 1, 12)
     row = (Decimal("1.25"), Decimal("12345678901.5"), 3, -4, 1.5, True, moment.date(), moment, "a", [moment])
     table = session.createDataFrame(
@@ -191,7 +191,7 @@ def test_columns_of_every_type_are_learned_or_refused_by_name(engine, session, t
         ms.learn(table, label="price", columns=["tiny"], engine=engine)
 
 
-def test_dots_in_the_names_of_columns_of_files_are_names(engine, session, tmp_path):
+def test_column_names_with_dots_in_files(engine, session, tmp_path):
     inner = pa.array([{"b": value} for value in X[:, 0]])
     pq.write_table(pa.table({"a": X[:, 0], "a.b": X[:, 1], "y": Y}), tmp_path / "names.parquet")
     pq.write_table(pa.table({"a": inner, "y": Y}), tmp_path / "inner.parquet")
@@ -201,7 +201,7 @@ def test_dots_in_the_names_of_columns_of_files_are_names(engine, session, tmp_pa
     assert_same(ms.learn(table, label="y", engine=engine), ms.learn(X[:, :1], Y, feature_names=["b"]))
 
 
-def test_a_package_that_workers_lack_is_told_of_with_the_cure(engine):
+def test_the_error_for_a_package_missing_at_workers_says_what_to_do(engine):
     class Elsewhere:
         def __reduce__(self):
             return importlib.import_module, ("only_on_the_driver",)

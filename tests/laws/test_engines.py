@@ -58,7 +58,7 @@ def test_mpi(ranks):
     assert set(done.stdout.split()) == set(engine_laws.LAWS)
 
 
-def test_what_has_not_begun_when_an_error_occurs_is_not_begun():
+def test_no_task_starts_after_an_error():
     done = []
 
     def work(task):
@@ -78,12 +78,12 @@ def test_no_threads_are_left_running():
     assert threading.active_count() == before
 
 
-def test_a_number_of_workers_that_makes_no_sense_is_refused():
+def test_invalid_numbers_of_workers_are_rejected():
     with pytest.raises(ParameterError, match="not 0"):
         engines.Threads(0)
 
 
-def test_blas_has_one_thread_for_each_task_and_its_own_again_afterwards():
+def test_blas_has_one_thread_per_task_and_its_own_again_afterwards():
     from threadpoolctl import threadpool_info
 
     def threads(_=None):
@@ -95,7 +95,7 @@ def test_blas_has_one_thread_for_each_task_and_its_own_again_afterwards():
     assert threads() == before
 
 
-def test_blas_has_its_own_threads_again_after_tasks_that_overlap():
+def test_blas_threads_are_restored_after_overlapping_tasks():
     from threadpoolctl import threadpool_info
 
     def threads():

@@ -72,17 +72,7 @@ def _cut(batches: list[Any], rows: int) -> Iterator[tuple[Any, float]]:
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The columns of a table to learn from, and how to read them; the rows come partition by partition.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        The schema of the whole table.
-    options : ReadOptions
-    layout : Layout
-        The resulting features.
-    batch_rows : int or None
-    """
+    """The columns of a table to learn from, and how to read them; the rows come partition by partition."""
 
     schema: Any
     options: ReadOptions
@@ -103,19 +93,8 @@ class TableColumns:
     ) -> TableColumns:
         """Choose columns; further options are those of :func:`mergesvm.scan`.
 
-        Parameters
-        ----------
-        schema : pyarrow.Schema
-        label : str
-        columns : list of str, optional
-            The columns to learn from.
-        batches : list of record batches, optional
-            The rows of a table in memory, in which categories can be looked up.
-        batch_rows : int, optional
-        like : Knowledge, model or feature map, optional
+        ``batches`` are the rows of a table in memory, in which categories can be looked up.
 
-        Examples
-        --------
         >>> TableColumns.of(pa.schema([("size", pa.float64()), ("sold", pa.string())]), "sold").layout.names
         ('size',)
         """

@@ -18,7 +18,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Self, TypeVar
 
-from mergesvm.engines.ranks import Ranks
 from mergesvm.engines.reduce import Join
 from mergesvm.engines.registry import engine_specs
 from mergesvm.engines.traffic import Traffic
@@ -27,6 +26,40 @@ from mergesvm.errors import EngineError, ParameterError
 
 Result = TypeVar("Result")
 State = TypeVar("State")
+
+
+class Ranks:
+    """The processes that run the caller's program: this one alone, unless the engine overrides it.
+
+    Under MPI, all ranks make the same calls on the engine.
+
+    Attributes
+    ----------
+    spmd : bool
+        Whether every worker runs the caller's program (single program, multiple data).
+    rank : int
+        The number of this process.
+    is_root : bool
+        Whether this process talks to the user.
+    receives : bool
+        Whether :meth:`Engine.merge` returns its result in this process.
+    own_files : bool
+        Whether each rank reads the files that it names, instead of a part of the files of all.
+    """
+
+    spmd: bool = False
+    rank: int = 0
+    is_root: bool = True
+    receives: bool = True
+    own_files: bool = False
+
+    def on_root(self, function: Callable[[], Result]) -> Result:
+        """Call a function on the root; its result is returned, or its error raised, on all ranks."""
+        return function()
+
+    def on_all(self, function: Callable[[], Result]) -> Result:
+        """Call a function on every rank and return its result there; an error on one rank is raised on all."""
+        return function()
 
 
 class Engine(ABC):
@@ -165,7 +198,7 @@ class Engine(ABC):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         # Workers cannot be pickled: a pickled estimator is loaded without its engine.
-        return _no_engine, ()
+        return type(None), ()
 
 
 class Actors(ABC, Generic[State]):
@@ -206,18 +239,8 @@ class PartitionedRows(ABC):
 
     @abstractmethod
     def partitions(self, columns: Sequence[str] | None = None) -> Sequence[Any]:
-        """Return the partitions as tasks: workers are called with the content of the partition.
-
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            The columns of a table to read; all by default.
-        """
+        """Return the partitions as tasks: workers are called with their content, or with some columns of a table."""
 
     def schema(self) -> Any:
         """Return the columns of a table as an Arrow schema."""
         raise ParameterError("Only tables have columns: label= needs a data frame.")
-
-
-def _no_engine() -> None:
-    return None

@@ -23,15 +23,7 @@ class Join(ABC, Generic[Result]):
 
 @dataclass(frozen=True)
 class Block:
-    """Numbers that are added across workers in one step.
-
-    Attributes
-    ----------
-    size : int
-        Number of numbers.
-    holders : tuple of bool
-        Which workers have any nonzero numbers.
-    """
+    """Numbers that are added across workers in one step: how many, and which workers have any."""
 
     size: int
     holders: tuple[bool, ...]

@@ -15,9 +15,6 @@ from mergesvm.errors import EngineError, ParameterError
 if TYPE_CHECKING:
     from mergesvm.engines.base import Engine
 
-OPTIONS = ("workers", "address", "local", "root")
-"""Options of the command line that an engine can take."""
-
 
 @dataclass(frozen=True)
 class EngineSpec:
@@ -34,7 +31,7 @@ class EngineSpec:
     extra : str, optional
         The extra of mergesvm that installs it.
     options : mapping of str to str
-        The options in :data:`OPTIONS` that the engine takes, and the names of their constructor arguments.
+        The arguments of :func:`engine_named` that the engine takes, and the names of its constructor arguments.
     collections : tuple of str
         Packages whose collections the engine's workers can hold.
     actors : bool
@@ -94,11 +91,7 @@ def engines_help() -> str:
 
 
 def collection_spec(rows: Any) -> EngineSpec | None:
-    """Return the engine whose workers can hold ``rows``, or None for rows in memory.
-
-    >>> collection_spec([[1.0, 2.0]]) is None
-    True
-    """
+    """Return the engine whose workers can hold ``rows``, or None for rows in memory."""
     package = type(rows).__module__.split(".")[0]
     return next((spec for spec in engine_specs().values() if package in spec.collections), None)
 
@@ -108,21 +101,8 @@ def engine_named(
 ) -> Engine:
     """Create an engine by name; close it, or use it in a ``with`` block.
 
-    Parameters
-    ----------
-    name : str
-        One of :func:`engine_specs`.
-    workers : int, optional
-        Number of threads, or of worker processes to start. Ignored by MPI, whose ranks are started by ``mpiexec``.
-    address : str, optional
-        The address of a running cluster: a Dask scheduler, or a Spark master or Spark Connect server.
-    local : bool
-        Under MPI: each rank reads the files that it names, instead of a part of the files of all.
-    root : int, optional
-        Under MPI: the only rank that gets the results. Ignored by other engines.
+    ``address`` is that of a running cluster; ``local`` and ``root`` are for MPI, which ignores ``workers``.
 
-    Examples
-    --------
     >>> engine_named("threads", 2)
     Threads(2)
     """

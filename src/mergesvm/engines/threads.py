@@ -7,21 +7,21 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, reduce
+from itertools import count
 from numbers import Integral
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 from mergesvm.engines.base import Actors, Engine
-from mergesvm.engines.cores import cores
+from mergesvm.engines.machine import cores
 from mergesvm.engines.reduce import Join
 from mergesvm.engines.work import Work
 from mergesvm.errors import ParameterError
 
 Result = TypeVar("Result")
 State = TypeVar("State")
-
 
 _lock = threading.Lock()
 _limiting = 0
@@ -35,15 +35,11 @@ def _controller(with_scipy: bool) -> ThreadpoolController:  # noqa: ARG001
 
 
 def worker_count(workers: Any) -> int:
-    """Check a number of workers; None or -1 is one per core.
-
-    >>> worker_count(3)
-    3
-    """
-    count = cores() if workers is None or workers == -1 else workers
-    if not isinstance(count, Integral) or count < 1:
+    """Check a number of workers; None or -1 is one per core."""
+    number = cores() if workers is None or workers == -1 else workers
+    if not isinstance(number, Integral) or number < 1:
         raise ParameterError(f"workers has to be a positive integer, None or -1 (one per core), not {workers!r}.")
-    return int(count)
+    return int(number)
 
 
 class Threads(Engine):
@@ -74,17 +70,11 @@ class Threads(Engine):
         return self._workers
 
     def _map(self, work: Work[Result]) -> list[Result]:
-        counter, count = _Counter(work), len(work.tasks)
-
-        def run(index: int) -> Result:
-            result = work.run(index)
-            counter.count()
-            return result
-
-        if self.workers == 1 or count <= 1:
-            return [run(index) for index in range(count)]
-        with self.single_threaded_blas(), ThreadPoolExecutor(min(self.workers, count)) as pool:
-            futures = [pool.submit(run, index) for index in range(count)]
+        run, tasks = _counted(work), range(len(work.tasks))
+        if self.workers == 1 or len(tasks) <= 1:
+            return [run(index) for index in tasks]
+        with self.single_threaded_blas(), ThreadPoolExecutor(min(self.workers, len(tasks))) as pool:
+            futures = [pool.submit(run, index) for index in tasks]
             try:
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:
@@ -95,25 +85,20 @@ class Threads(Engine):
             return [future.result() for future in ([failed] if failed else futures)]
 
     def _merge(self, work: Work[Result], join: Join[Result], *, own: bool) -> Result | None:  # noqa: ARG002
-        counter, count = _Counter(work), min(self.workers, len(work.tasks))
+        run, step = _counted(work), min(self.workers, len(work.tasks))
 
         def fold(indices: range) -> Result:
             # Each thread merges its results as they come, so that few are held at the same time.
-            total = work.run(indices[0])
-            counter.count()
-            for index in indices[1:]:
-                total = join([total, work.run(index)])
-                counter.count()
-            return total
+            return reduce(lambda total, index: join([total, run(index)]), indices[1:], run(indices[0]))
 
-        folded = self.map(fold, [range(first, len(work.tasks), count) for first in range(count)])
+        folded = self.map(fold, [range(first, len(work.tasks), step) for first in range(step)])
         return join(folded) if folded else None
 
     def actors(
         self, build: Callable[..., State], tasks: Sequence[Any], *, given: tuple[Any, ...] = ()
     ) -> Actors[State]:
         """Build one object per task in this process; their methods run in threads."""
-        return _LocalActors(self, self.map(build, tasks, given=given))
+        return LocalActors(self, dict(enumerate(self.map(build, tasks, given=given))), len(tasks))
 
     @staticmethod
     @contextmanager
@@ -142,30 +127,55 @@ class Threads(Engine):
         return f"Threads({self.workers})"
 
 
-class _Counter:
-    """Counts finished tasks of several threads."""
+def _counted(work: Work[Result]) -> Callable[[int], Result]:
+    """Return a function that runs a task and reports the number of tasks that all threads have finished."""
+    lock, numbers = threading.Lock(), count(1)
 
-    def __init__(self, work: Work[Any]) -> None:
-        self._work, self._count, self._lock = work, 0, threading.Lock()
+    def run(index: int) -> Result:
+        result = work.run(index)
+        with lock:
+            work.report(next(numbers))
+        return result
 
-    def count(self) -> None:
-        with self._lock:
-            self._count += 1
-            self._work.report(self._count)
+    return run
 
 
-class _LocalActors(Actors[State]):
-    def __init__(self, engine: Threads, objects: list[State]) -> None:
-        self._engine, self._objects = engine, objects
+class LocalActors(Actors[State]):
+    """Objects of this process by index, out of ``count``; a method is called by mapping over the indices."""
+
+    def __init__(self, engine: Engine, objects: dict[int, State], count: int) -> None:
+        self._engine, self._objects, self._count = engine, objects, count
 
     def __len__(self) -> int:
-        return len(self._objects)
+        return self._count
 
     def call(self, method: str, *arguments: Any, each: Sequence[Any] | None = None) -> list[Any]:
+        """Call a method of every object; under MPI, all ranks get all results."""
+
         def call(index: int) -> Any:
             return getattr(self._objects[index], method)(*(() if each is None else (each[index],)), *arguments)
 
-        return self._engine.map(call, range(len(self._objects)))
+        return self._engine.map(call, range(self._count))
 
     def close(self) -> None:
-        self._objects = []
+        """Release the objects of this process."""
+        self._objects, self._count = {}, 0
+
+
+def resolve_engine(engine: Any, n_jobs: int | None = None) -> tuple[Threads, Engine | None]:
+    """Return the threads to use within a process, and the engine if it is not this process.
+
+    >>> resolve_engine(None, 2), resolve_engine(Threads(3))
+    ((Threads(2), None), (Threads(3), None))
+    >>> resolve_engine("dask")
+    Traceback (most recent call last):
+    ...
+    mergesvm.errors.ParameterError: engine has to be one of mergesvm.engines, such as Dask(...), or None, not 'dask'.
+    """
+    if engine is None:
+        return Threads(n_jobs), None
+    if not isinstance(engine, Engine):
+        raise ParameterError(f"engine has to be one of mergesvm.engines, such as Dask(...), or None, not {engine!r}.")
+    if isinstance(engine, Threads):
+        return engine if n_jobs is None else Threads(n_jobs), None
+    return Threads(1 if n_jobs is None else n_jobs), engine

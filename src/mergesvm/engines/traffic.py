@@ -8,18 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes and messages sent by each worker, and sequential rounds of communication. Traffic can be added.
+    """Bytes sent by each worker, and numbers of messages and of sequential communication rounds. Traffic can be added.
 
     >>> (Traffic({"rank 1": 80}, 1, 1) + Traffic({"rank 1": 20, "rank 2": 30}, 2, 1)).total
     130
-
-    Attributes
-    ----------
-    sent : dict of worker to int
-        Bytes sent by each worker.
-    messages : int
-    rounds : int
-        Number of communication steps one after another.
     """
 
     sent: Mapping[str, int] = field(default_factory=dict)

@@ -25,13 +25,9 @@ class Work(Generic[Result]):
     names: Sequence[str] | None = None
     done: Progress | None = None
 
-    def name(self, index: int) -> str | None:
-        """The name of a task in error messages."""
-        return self.names[index] if self.names else None
-
     def run(self, index: int) -> Result:
         """Run one task in this process; errors name it."""
-        with naming(self.name(index)):
+        with naming(self.names[index] if self.names else None):
             return self.function(self.tasks[index], *self.given)
 
     def report(self, count: int) -> None:

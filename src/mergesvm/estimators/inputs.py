@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mergesvm.data.labels import Label
 from mergesvm.data.rows.base import Rows
 from mergesvm.data.rows.convert import as_rows
-from mergesvm.engines.resolve import resolve_engine
+from mergesvm.engines.threads import resolve_engine
 from mergesvm.errors import ParameterError
 from mergesvm.features.base import FeatureMap
 from mergesvm.knowledge.learning.learner import freeze_on_root

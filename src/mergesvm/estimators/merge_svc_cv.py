@@ -16,8 +16,7 @@ from mergesvm.data.label_encoding import EncodedLabels
 from mergesvm.data.labels import label_array
 from mergesvm.data.rows.base import Rows
 from mergesvm.engines.base import Engine
-from mergesvm.engines.resolve import resolve_engine
-from mergesvm.engines.threads import Threads
+from mergesvm.engines.threads import Threads, resolve_engine
 from mergesvm.errors import ParameterError
 from mergesvm.estimators.base import LinearClassifier
 from mergesvm.estimators.inputs import frozen_map_of, rows_to_learn

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.batch import Batch
 from mergesvm.engines.base import Engine
-from mergesvm.engines.resolve import resolve_engine
+from mergesvm.engines.threads import resolve_engine
 from mergesvm.errors import DataError, EngineError, ParameterError
 from mergesvm.estimators.base import POSITIVE_INTEGER, POSITIVE_NUMBER, BaseClassifier, Number
 from mergesvm.estimators.inputs import check_classes, rows_to_learn

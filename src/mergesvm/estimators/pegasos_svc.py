@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval
 
 from mergesvm.data.batch import Batch
 from mergesvm.engines.base import Engine
-from mergesvm.engines.resolve import resolve_engine
+from mergesvm.engines.threads import resolve_engine
 from mergesvm.errors import FormError
 from mergesvm.estimators.base import LinearClassifier, Number
 from mergesvm.estimators.inputs import check_classes, frozen_map_of, rows_to_learn, seed_of

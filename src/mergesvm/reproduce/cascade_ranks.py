@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm import precompile
-from mergesvm.engines.mpi.attempt import Attempt
 from mergesvm.engines.mpi.cascade import CHUNK
 from mergesvm.engines.mpi.engine import MPI
+from mergesvm.engines.mpi.ranks import Attempt
 from mergesvm.engines.threads import Threads
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.format import load

@@ -1,18 +1,23 @@
-"""What an engine of ranks does beyond the laws of all engines: errors, roots, units, traffic."""
+"""The MPI engine beyond the laws of all engines: errors, roots, actors, traffic."""
 
 from __future__ import annotations
 
 import pickle
 import sys
 import traceback
+from pathlib import Path
 
 import numpy as np
 from mpi4py.MPI import COMM_WORLD
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from engine_laws import raised
 from mergesvm.engines import MPI
 from mergesvm.engines.mpi.cascade import CHUNK, Tree
 from mergesvm.engines.reduce import Addition, Block, Join, Total
 from mergesvm.errors import EngineError, ParameterError
+from ranks import run_checks
 
 
 class Union(Join):
@@ -28,7 +33,7 @@ class Brittle(Union):
 
 
 class Blocks(Addition):
-    """Results are dicts of the number of a block to its numbers."""
+    """Results are dicts of the index of a block to its numbers."""
 
     def __init__(self, sizes, broken=False):
         self.sizes, self.broken = sizes, broken
@@ -71,21 +76,13 @@ class BlocksTotal(Total):
 
 
 class StubbornError(Exception):
-    """It cannot be unpickled, because its constructor wants more than pickle knows of."""
+    """An error that cannot be unpickled: its constructor needs arguments that pickle does not have."""
 
     def __init__(self, first, second):
         super().__init__(f"{first} and {second}")
 
 
-def raised(kind, call):
-    try:
-        call()
-    except kind as error:
-        return "\n".join([str(error), *getattr(error, "__notes__", ())])
-    raise AssertionError(f"no {kind.__name__} was raised")
-
-
-def check_the_first_task_that_fails_is_the_one_that_is_spoken_of(engine):
+def check_the_error_of_the_first_failing_task_is_raised(engine):
     begun = []
 
     def work(task):
@@ -101,14 +98,14 @@ def check_the_first_task_that_fails_is_the_one_that_is_spoken_of(engine):
         lambda: engine.merge(work, range(20), Union(), names=names),
     ):
         begun.clear()
-        said = raised(KeyError, call)
-        assert "task 2 is broken" in said, said
-        assert "in part 2" in said, said
-        assert "at rank 0" in said or engine.workers == 1, said
-        assert begun[-1] == last, (begun, last)  # after an error of its own a rank does no further tasks
+        message = raised(KeyError, call)
+        assert "task 2 is broken" in message, message
+        assert "in part 2" in message, message
+        assert "at rank 0" in message or engine.workers == 1, message
+        assert begun[-1] == last, (begun, last)  # after an error, a rank runs no further tasks
 
 
-def check_errors_that_cannot_travel_arrive_as_text(engine):
+def check_errors_that_cannot_be_pickled_are_sent_as_text(engine):
     last = engine.workers - 1
 
     def work(task):
@@ -116,14 +113,14 @@ def check_errors_that_cannot_travel_arrive_as_text(engine):
             raise StubbornError("this", "that")
 
     kind = StubbornError if engine.workers == 1 else EngineError
-    said = raised(kind, lambda: engine.map(work, range(engine.workers)))
-    assert "this and that" in said, said
-    assert f"Rank {last}: " in said or engine.workers == 1, said
+    message = raised(kind, lambda: engine.map(work, range(engine.workers)))
+    assert "this and that" in message, message
+    assert f"Rank {last}: " in message or engine.workers == 1, message
     if engine.workers > 1:
         assert "cannot be sent" in raised(EngineError, lambda: engine.map(lambda task: lambda: task, range(2)))
 
 
-def check_a_rank_that_leaves_takes_the_others_along(engine):
+def check_system_exit_on_one_rank_is_raised_on_all(engine):
     def work(task):
         if task == engine.workers - 1:
             raise SystemExit(3)
@@ -131,14 +128,14 @@ def check_a_rank_that_leaves_takes_the_others_along(engine):
     assert raised(SystemExit, lambda: engine.map(work, range(engine.workers))).startswith("3")
 
 
-def check_a_join_that_fails_fails_everywhere(engine):
+def check_an_error_in_a_join_is_raised_on_all_ranks(engine):
     assert "more than can be joined" in raised(
         ValueError, lambda: engine.merge(lambda task: [task], range(6), Brittle())
     )
     assert engine.merge(lambda task: [task], range(5), Brittle()) == [0, 1, 2, 3, 4]
 
 
-def check_an_error_in_the_last_step_is_raised_everywhere(engine):
+def check_an_error_while_adding_is_raised_on_all_ranks(engine):
     if engine.workers > 1:
         join = Blocks([3, 3, 3], broken=True)
         tasks = [{index: np.ones(3) for index in range(3)}] * 4
@@ -146,7 +143,7 @@ def check_an_error_in_the_last_step_is_raised_everywhere(engine):
             assert "no room" in raised(MemoryError, lambda each=each: each.merge(lambda task: task, tasks, join))
 
 
-def check_blocks_are_summed_wherever_they_are_held(engine):
+def check_blocks_are_summed_whichever_ranks_hold_them(engine):
     generator = np.random.default_rng(0)
     sizes = [5, 2 * CHUNK + 3, 1, CHUNK, 0, 7]
     for count in (1, 2, 3, 9):
@@ -165,7 +162,7 @@ def check_blocks_are_summed_wherever_they_are_held(engine):
                 np.testing.assert_allclose(found.get(index, np.zeros(size)), wanted, rtol=1e-12, atol=1e-12)
 
 
-def check_own_tasks_are_those_of_every_rank(engine):
+def check_own_tasks_of_all_ranks_are_merged(engine):
     tasks = [10 * engine.ranks.rank + number for number in range(engine.ranks.rank)]  # the first rank has none
     expected = sorted(10 * rank + number for rank in range(engine.workers) for number in range(rank))
     assert engine.merge(lambda task: [task], tasks, Union(), own=True) == (expected or None)
@@ -177,12 +174,12 @@ def check_own_tasks_are_those_of_every_rank(engine):
                 raise KeyError(task)
             return [task]
 
-        said = raised(KeyError, lambda: engine.merge(work, tasks, Union(), own=True, names=names))
-        assert "in part 20 of rank 2" in said, said
+        message = raised(KeyError, lambda: engine.merge(work, tasks, Union(), own=True, names=names))
+        assert "in part 20 of rank 2" in message, message
 
 
-def check_units_stay_where_they_were_built(engine):
-    class Unit:
+def check_actors_stay_where_they_were_built(engine):
+    class Actor:
         def __init__(self, name):
             self.name, self.calls, self.rank = name, 0, engine.ranks.rank
 
@@ -190,41 +187,41 @@ def check_units_stay_where_they_were_built(engine):
             self.calls += more
             return self.name, self.calls, self.rank
 
-    with engine.actors(Unit, "abcde") as units:
-        units.call("call", 1)
-        found = units.call("call", 2)
+    with engine.actors(Actor, "abcde") as actors:
+        actors.call("call", 1)
+        found = actors.call("call", 2)
     assert found == [(name, 3, place * engine.workers // 5) for place, name in enumerate("abcde")]
 
 
-def check_an_interrupt_or_an_error_at_one_unit_reaches_all_ranks(engine):
-    class Unit:
+def check_an_interrupt_or_error_of_one_actor_is_raised_on_all_ranks(engine):
+    class Actor:
         def __init__(self, number):
             self.number = number
 
         def fail(self, kind):
             if self.number == engine.workers - 1:
-                raise kind("here alone")
+                raise kind("on one rank")
 
-    with engine.actors(Unit, range(engine.workers)) as units:
+    with engine.actors(Actor, range(engine.workers)) as actors:
         for kind in (KeyboardInterrupt, KeyError):
             for call in (
-                lambda kind=kind: units.call("fail", kind),
-                lambda kind=kind: units.consult(len, "fail", kind),
+                lambda kind=kind: actors.call("fail", kind),
+                lambda kind=kind: actors.consult(len, "fail", kind),
             ):
-                said = raised(kind, call)
-                assert "here alone" in said, said
+                message = raised(kind, call)
+                assert "on one rank" in message, message
                 notes = [] if engine.workers == 1 else [f"at rank {engine.workers - 1}"]
-                assert said.splitlines()[1:] == notes, said
+                assert message.splitlines()[1:] == notes, message
         try:
-            units.consult(len, "fail", KeyError)
+            actors.consult(len, "fail", KeyError)
         except KeyError as error:
             here = engine.ranks.rank == engine.workers - 1
             shown = "".join(traceback.format_exception(error))
             assert ("self.number == engine.workers - 1" in shown or "in fail" in shown) == here, shown
 
 
-def check_only_the_rank_that_decides_hears_the_answers(engine):
-    class Unit:
+def check_consult_sends_results_to_the_root_only(engine):
+    class Actor:
         def __init__(self, number):
             self.number = number
 
@@ -235,9 +232,9 @@ def check_only_the_rank_that_decides_hears_the_answers(engine):
         return
     for each in (engine, engine.rooted_everywhere[-1]):
         top = each.ranks.on_root(lambda: engine.ranks.rank)
-        with each.actors(Unit, range(engine.workers)) as units:
+        with each.actors(Actor, range(engine.workers)) as actors:
             before = each.traffic
-            found = units.consult(lambda answers: answers[0][:100], "answer", 1000)
+            found = actors.consult(lambda answers: answers[0][:100], "answer", 1000)
             assert len(found) == 100
             for rank in range(engine.workers):
                 sent = each.traffic.sent[f"rank {rank}"] - before.sent.get(f"rank {rank}", 0)
@@ -273,7 +270,7 @@ def check_traffic_is_what_the_tree_predicts(engine):
         assert len(set(COMM_WORLD.allgather(str(each.traffic)))) == 1
 
 
-def check_once_is_at_the_rank_that_speaks(engine):
+def check_on_root_runs_on_the_root_only(engine):
     calls = []
     assert engine.ranks.on_root(lambda: calls.append(1) or engine.ranks.rank) == 0
     assert len(calls) == engine.ranks.is_root == (engine.ranks.rank == 0)
@@ -282,17 +279,17 @@ def check_once_is_at_the_rank_that_speaks(engine):
     assert last.ranks.is_root == last.ranks.receives == (engine.ranks.rank == engine.workers - 1)
 
 
-def check_what_fails_at_one_rank_fails_at_all(engine):
+def check_an_error_in_on_all_is_raised_on_all_ranks(engine):
     def work():
         if engine.ranks.rank == engine.workers - 1:
-            raise KeyError("here alone")
+            raise KeyError("on one rank")
         return engine.ranks.rank
 
-    assert "here alone" in raised(KeyError, lambda: engine.ranks.on_all(work))
+    assert "on one rank" in raised(KeyError, lambda: engine.ranks.on_all(work))
     assert engine.ranks.on_all(lambda: engine.ranks.rank) == engine.ranks.rank
 
 
-def check_some_ranks_of_all(engine):
+def check_a_communicator_of_some_ranks(engine):
     half = COMM_WORLD.Split(engine.ranks.rank % 2)
     with MPI(half) as part:
         assert part.map(lambda task: task * 10, range(3)) == [0, 10, 20]
@@ -302,7 +299,7 @@ def check_some_ranks_of_all(engine):
     half.Free()
 
 
-def check_arguments_that_make_no_sense(engine):
+def check_invalid_arguments_are_rejected(engine):
     assert "not 99" in raised(ParameterError, lambda: MPI(root=99))
     assert "intracommunicator" in raised(ParameterError, lambda: MPI("world"))
     assert repr(engine) == f"MPI({engine.workers} rank{'s' if engine.workers > 1 else ''})"
@@ -312,9 +309,4 @@ if __name__ == "__main__":
     with MPI() as engine:
         engine.rooted = MPI(root=0)
         engine.rooted_everywhere = [MPI(root=rank) for rank in range(engine.workers)]
-        for name, check in list(globals().items()):
-            if name.startswith("check_"):
-                check(engine)
-                if engine.ranks.is_root:
-                    sys.stdout.write(f"{name}\n")
-    sys.stdout.write("done\n")
+        run_checks(engine, globals())

@@ -1,4 +1,4 @@
-"""A rank that waits to be killed in the middle of its task. Arguments: where it writes its number; the output."""
+"""A rank that waits to be killed during its task. Arguments: the file for its process number, and the output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors that end the program, without anyone who catches them. Argument: where the error is raised."""
+"""Uncaught errors, which end the program. Argument: where the error is raised."""
 
 from __future__ import annotations
 

@@ -15,18 +15,12 @@ from sklearn.svm import SVC
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import mergesvm as ms
+from engine_laws import raised
 from mergesvm.engines import MPI
 from mergesvm.errors import DataError, EngineError, ParameterError, SignatureError, SolverWarning, SubtractionError
+from ranks import run_checks
 
 PARAMETERS = {"C": 2.0, "gamma": 0.3}  # problems of up to 200 rows are solved almost exactly
-
-
-def raised(kind, call):
-    try:
-        call()
-    except kind as error:
-        return str(error)
-    raise AssertionError(f"no {kind.__name__} was raised")
 
 
 class RankRows:
@@ -276,10 +270,4 @@ def check_any_rank_can_be_root(engine):
 
 if __name__ == "__main__":
     with MPI() as engine:
-        for name, check in list(globals().items()):
-            if name.startswith("check_"):
-                check(engine)
-                if engine.ranks.is_root:
-                    sys.stdout.write(f"{name}\n")
-                    sys.stdout.flush()
-    sys.stdout.write("done\n")
+        run_checks(engine, globals())

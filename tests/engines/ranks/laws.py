@@ -1,4 +1,4 @@
-"""All laws of engines on the ranks of MPI. The first names each law that holds."""
+"""All laws of engines on the ranks of MPI. The root prints the name of each law that holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning on ranks: the knowledge of all rows, wherever they lie. Argument: a folder."""
+"""Learning under MPI: all ranks get the knowledge of the rows of all. Argument: a folder."""
 
 from __future__ import annotations
 
@@ -11,26 +11,19 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import mergesvm as ms
 import samples
-from engine_laws import assert_same_folds
+from engine_laws import assert_same_folds, raised
 from mergesvm.engines import MPI
 from mergesvm.errors import DataError, SignatureError
+from ranks import run_checks
 from reference import assert_same_knowledge
 
 FOLDER = Path(sys.argv[-1])
 
 
-def raised(kind, call):
-    try:
-        call()
-    except kind as error:
-        return str(error)
-    raise AssertionError(f"no {kind.__name__} was raised")
+def rank_rows(engine, seed=0, n_rows=240):
+    """Return rows and the mask of those on this rank; one class is on a single rank only.
 
-
-def private(engine, seed=0, n_rows=240):
-    """Rows, and which of them this rank alone holds: one class is seen by a single rank, and the last sees nothing.
-
-    Of several ranks the last holds one row, of weight zero: as if it were not there.
+    The last of several ranks has a single row, of weight zero.
     """
     X, y = samples.rows(n_rows, seed=seed)
     owner = (np.arange(n_rows) + y) % max(1, engine.workers - 1)
@@ -41,38 +34,38 @@ def private(engine, seed=0, n_rows=240):
     return X, y, weights, owner == engine.ranks.rank
 
 
-def check_rows_that_each_rank_alone_holds(engine):
-    X, y, weights, mine = private(engine)
+def check_each_rank_learns_its_own_rows(engine):
+    X, y, weights, mine = rank_rows(engine)
     fourier = ms.features.Fourier(16, seed=0, precision="float64").freeze(X[:50])
     pooled = {"per_class": False, "class_weight": {0: 2.0, 1: 0.5, 2: 1.0}}
-    for terms in ({}, {"features": fourier}, {"per_class": False}, pooled):
-        found = ms.learn(X[mine], y[mine], weights[mine], engine=engine, **terms)
-        assert_same_knowledge(found, ms.learn(X, y, weights, **terms))
+    for options in ({}, {"features": fourier}, {"per_class": False}, pooled):
+        found = ms.learn(X[mine], y[mine], weights[mine], engine=engine, **options)
+        assert_same_knowledge(found, ms.learn(X, y, weights, **options))
 
 
-def check_rows_that_all_weigh_nothing(engine):
+def check_rows_of_weight_zero(engine):
     found = ms.learn(np.eye(3), [0, 1, 2], np.zeros(3), engine=engine)
     assert_same_knowledge(found, ms.learn(np.eye(3), [0, 1, 2], np.zeros(3)))
     assert found.width == 3
 
 
-def check_rows_that_lie_far_apart(engine):
+def check_distant_rows(engine):
     X, y = samples.rows(300)
     owner = np.arange(len(y)) % engine.workers
     X = X + np.where(owner == engine.workers - 1, 1e6, 0.0)[:, None]
     mine = owner == engine.ranks.rank
     assert_same_knowledge(ms.learn(X[mine], y[mine], engine=engine), ms.learn(X, y), tolerance=1e-9 * 1e12)
-    # About one and the same point far off, all digits are there.
+    # About the same distant point, no digits are lost.
     X = samples.rows(300)[0] + 1e6 + 3.0 * owner[:, None]
     found, expected = ms.learn(X[mine], y[mine], engine=engine), ms.learn(X, y)
     assert_same_knowledge(found, expected, tolerance=1e-8)
-    plane, other = ms.solve(found), ms.solve(expected)
-    np.testing.assert_allclose(plane.scores(X), other.scores(X), rtol=1e-7, atol=1e-7)
+    model, other = ms.solve(found), ms.solve(expected)
+    np.testing.assert_allclose(model.scores(X), other.scores(X), rtol=1e-7, atol=1e-7)
 
 
-def check_files_that_are_dealt_out(engine):
+def check_files_are_divided_among_ranks(engine):
     X, y = samples.rows(700)
-    order = np.argsort(y, kind="stable")  # so that some ranks see only some classes
+    order = np.argsort(y, kind="stable")  # some ranks have only some classes
     X, y = X[order], y[order]
     cuts = [0, 90, 520, 700]
     if engine.ranks.is_root:
@@ -89,7 +82,7 @@ def check_files_that_are_dealt_out(engine):
         rows = {Path(origin.source).stem: origin.rows for origin in found.provenance}
         assert rows == {"day0": 90, "day1": 430, "day2": 180}
         assert scan.rows == 700
-        # Retire a file, and add another.
+        # Subtract one file and add another.
         old = ms.learn(ms.scan(FOLDER / "day1.parquet", label="y"), features=mapping, engine=engine)
         new = ms.learn(ms.scan(FOLDER / "day0.parquet", label="y"), features=mapping, engine=engine)
         kept = np.r_[0:90, 0:90, 520:700]
@@ -97,7 +90,7 @@ def check_files_that_are_dealt_out(engine):
         assert_same_knowledge(found + new - old, expected)
 
 
-def check_files_that_each_rank_alone_can_read(engine):
+def check_each_rank_reads_its_own_files(engine):
     X, y = samples.rows(200 * engine.workers, seed=4)
     mine = slice(200 * engine.ranks.rank, 200 * (engine.ranks.rank + 1))
     folder = FOLDER / f"own{engine.ranks.rank}"
@@ -110,8 +103,8 @@ def check_files_that_each_rank_alone_can_read(engine):
 
 
 def check_adding_and_retiring_rows_across_ranks(engine):
-    X, y, weights, mine = private(engine)
-    more, labels, _, ours = private(engine, seed=7)
+    X, y, weights, mine = rank_rows(engine)
+    more, labels, _, ours = rank_rows(engine, seed=7)
     early = mine & (np.arange(len(y)) < 100)
     known = ms.learn(X[mine], y[mine], weights[mine], engine=engine)
     old = ms.learn(X[early], y[early], weights[early], engine=engine)
@@ -120,9 +113,9 @@ def check_adding_and_retiring_rows_across_ranks(engine):
     assert_same_knowledge(known + new - old, expected)
 
 
-def check_the_root_alone_receives_folds(engine):
-    X, y, weights, mine = private(engine)
-    numbers = np.where(y == 1, 5, np.arange(len(y)) % 2 - 1)  # the last fold is seen by some ranks only
+def check_only_the_root_receives_folds(engine):
+    X, y, weights, mine = rank_rows(engine)
+    numbers = np.where(y == 1, 5, np.arange(len(y)) % 2 - 1)  # only some ranks have rows of the last fold
     with MPI(root=engine.workers - 1) as rooted:
         for folds, own in ((4, 4), (numbers, numbers[mine])):
             found = ms.learn(X[mine], y[mine], weights[mine], folds=own, engine=rooted)
@@ -132,8 +125,8 @@ def check_the_root_alone_receives_folds(engine):
                 assert_same_folds(found, expected)
 
 
-def check_the_root_alone_receives(engine):
-    X, y, weights, mine = private(engine)
+def check_only_the_root_receives_knowledge(engine):
+    X, y, weights, mine = rank_rows(engine)
     with MPI(root=engine.workers - 1) as rooted:
         found = ms.learn(X[mine], y[mine], weights[mine], engine=rooted)
     if rooted.ranks.receives:
@@ -142,8 +135,8 @@ def check_the_root_alone_receives(engine):
         assert found.labels == ()
 
 
-def check_any_root_adds_to_what_it_has(engine):
-    ms.precompile()  # compiled functions leave the lower triangles of such columns empty
+def check_any_root_adds_to_its_own_sums(engine):
+    ms.precompile()  # compiled functions leave the lower triangles empty
     rng = np.random.default_rng(8)
     X = rng.normal(size=(60 * engine.workers, 80))
     X[:, 40:] *= rng.random((len(X), 40)) < 0.1
@@ -160,31 +153,26 @@ def check_any_root_adds_to_what_it_has(engine):
                 assert all((gram == gram.T).all() for gram in found.grams)
 
 
-def check_unlike_pieces_are_refused_everywhere(engine):
+def check_incompatible_pieces_are_rejected_on_all_ranks(engine):
     if engine.workers == 1:
         return
     labels = ["a", "b", "a"] if engine.ranks.rank == 1 else [0, 1, 0]
-    said = raised(SignatureError, lambda: ms.learn(np.eye(3), labels, engine=engine))
-    assert "labels" in said, said
+    message = raised(SignatureError, lambda: ms.learn(np.eye(3), labels, engine=engine))
+    assert "labels" in message, message
     width = 3 if engine.ranks.rank else 2
-    said = raised(SignatureError, lambda: ms.learn(np.ones((3, width)), [0, 1, 0], engine=engine))
-    assert "2 features" in said, said
-    assert "3 features" in said, said
+    message = raised(SignatureError, lambda: ms.learn(np.ones((3, width)), [0, 1, 0], engine=engine))
+    assert "2 features" in message, message
+    assert "3 features" in message, message
 
 
-def check_a_broken_row_at_one_rank_is_an_error_everywhere(engine):
+def check_an_invalid_row_on_one_rank_is_an_error_on_all(engine):
     X, y = samples.rows(50)
     if engine.ranks.rank == engine.workers - 1:
         X[17, 2] = np.nan
-    said = raised(DataError, lambda: ms.learn(X, y, engine=engine))
-    assert "row 17, column 2" in said, said
+    message = raised(DataError, lambda: ms.learn(X, y, engine=engine))
+    assert "row 17, column 2" in message, message
 
 
 if __name__ == "__main__":
     with MPI() as engine:
-        for name, check in list(globals().items()):
-            if name.startswith("check_"):
-                check(engine)
-                if engine.ranks.is_root:
-                    sys.stdout.write(f"{name}\n")
-    sys.stdout.write("done\n")
+        run_checks(engine, globals())

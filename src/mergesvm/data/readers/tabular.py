@@ -42,12 +42,12 @@ class TableReader(Reader):
                 raise DataError(
                     f"{self.file.name}: column {name!r} is text ({self._examples(name)}). Declare its vocabulary with "
                     f"categories={{{name!r}: [...]}}, find it with categories='auto', or exclude the column by naming "
-                    f"the others with features=[...]."
+                    f"the others (features= in scan, columns= in learn)."
                 )
             if not (_is_category(kind) or _is_number(kind) if name in categories else _is_number(kind)):
                 raise DataError(
                     f"{self.file.name}: column {name!r} is of type {kind}, which is not numeric. "
-                    f"Exclude it by naming the other columns with features=[...]."
+                    f"Exclude it by naming the other columns (features= in scan, columns= in learn)."
                 )
         return Layout.of_columns(columns, categories)
 

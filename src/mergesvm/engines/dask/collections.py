@@ -24,14 +24,7 @@ def is_collection(rows: Any) -> bool:
 
 
 class DaskRows(PartitionedRows):
-    """A Dask collection, or a tuple of collections side by side.
-
-    Parameters
-    ----------
-    rows : collection or tuple of collections
-    client : callable
-        Returns the client of the cluster.
-    """
+    """A Dask collection, or a tuple of collections side by side; ``client`` returns the client of the cluster."""
 
     def __init__(self, rows: Any, client: Callable[[], Any]) -> None:
         self._rows, self._client = rows, client
@@ -45,8 +38,33 @@ class DaskRows(PartitionedRows):
         return as_delayed(rows)
 
     def schema(self) -> Any:
-        """The Arrow schema of a DataFrame; its metadata has the values of known categories."""
-        return table_schema(self._rows, self._client())
+        """The Arrow schema of a DataFrame; the metadata of a categorical column has its known categories.
+
+        The type of an object column is taken from the first partition; it is text if that has no values.
+        """
+        import pyarrow as pa
+
+        table = self._rows
+        if not (is_collection(table) and hasattr(table, "columns")):
+            raise ParameterError(f"label= needs a Dask DataFrame, not a {type(table).__name__}.")
+        meta = table._meta_nonempty
+        unclear = [name for name in meta.columns if str(meta[name].dtype) == "object"]
+        schema = pa.Schema.from_pandas(meta.astype(dict.fromkeys(unclear, "str")), preserve_index=False)
+        if unclear:
+            from dask.delayed import delayed
+
+            first = delayed(_types)(table[unclear].to_delayed()[0])
+            found = self._client().compute(first).result()
+            for name in unclear:
+                kind = pa.string() if pa.types.is_null(found[name]) else found[name]
+                schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
+        for name in meta.columns:
+            if str(meta[name].dtype) == "category" and table[name].cat.known:
+                index, values = schema.get_field_index(name), meta[name].cat.categories.tolist()
+                if all(isinstance(value, (str, int, float)) for value in values):  # JSON has no others
+                    declared = {"vocabulary": json.dumps(values)}
+                    schema = schema.set(index, schema.field(index).with_metadata(declared))
+        return schema
 
 
 def as_delayed(rows: Any) -> list[Any]:
@@ -118,41 +136,8 @@ def _sizes(collection: Any) -> tuple[int | None, ...]:
     return tuple(None if np.isnan(size) else int(size) for size in collection.chunks[0])
 
 
-def table_schema(table: Any, client: Any) -> Any:
-    """Return the Arrow schema of a DataFrame; the metadata of a categorical column has its known categories.
-
-    The type of an object column is taken from the first partition; it is text if that has no values.
-    """
-    import pyarrow as pa
-
-    if not (is_collection(table) and hasattr(table, "columns")):
-        raise ParameterError(f"label= needs a Dask DataFrame, not a {type(table).__name__}.")
-    meta = table._meta_nonempty
-    unclear = [name for name in meta.columns if str(meta[name].dtype) == "object"]
-    schema = pa.Schema.from_pandas(meta.astype(dict.fromkeys(unclear, "str")), preserve_index=False)
-    if unclear:
-        from dask.delayed import delayed
-
-        first = delayed(_types)(table[unclear].to_delayed()[0])
-        found = client.compute(first).result()
-        for name in unclear:
-            kind = pa.string() if pa.types.is_null(found[name]) else found[name]
-            schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
-    for name in meta.columns:
-        if str(meta[name].dtype) == "category" and table[name].cat.known:
-            index = schema.get_field_index(name)
-            schema = schema.set(index, schema.field(index).with_metadata(_vocabulary(meta[name].cat.categories)))
-    return schema
-
-
 def _types(frame: Any) -> dict[str, Any]:
     import pyarrow as pa
 
     schema = pa.Schema.from_pandas(frame, preserve_index=False)
     return dict(zip(schema.names, schema.types, strict=True))
-
-
-def _vocabulary(values: Any) -> dict[str, str]:
-    """The metadata of a categorical column, if its values can be written as JSON."""
-    plain = values.tolist()
-    return {"vocabulary": json.dumps(plain)} if all(isinstance(value, (str, int, float)) for value in plain) else {}

@@ -101,26 +101,23 @@ class Dask(Engine):
 
             if self._closed:
                 raise EngineError("This engine is closed.")
-            with dask.config.set(QUIET):
-                cluster = self._started(LocalCluster)
+            try:
+                with dask.config.set(QUIET):
+                    cluster = LocalCluster(
+                        n_workers=self._to_start,
+                        threads_per_worker=1,
+                        processes=True,
+                        dashboard_address="127.0.0.1:0",  # any free port
+                        silence_logs=logging.CRITICAL,
+                    )
+            except RuntimeError as error:
+                raise EngineError(
+                    f"Dask could not start its workers ({error}). Put the main code of the script below "
+                    f'if __name__ == "__main__":.'
+                ) from error
             self._client = Client(cluster, timeout=ANSWER_SECONDS, set_as_default=False, direct_to_workers=True)
             self._closer = weakref.finalize(self, _close, self._client, cluster)
         return self._client
-
-    def _started(self, kind: Any) -> Any:
-        try:
-            return kind(
-                n_workers=self._to_start,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address="127.0.0.1:0",  # any free port
-                silence_logs=logging.CRITICAL,
-            )
-        except RuntimeError as error:
-            raise EngineError(
-                f"Dask could not start its workers ({error}). Put the main code of the script below "
-                f'if __name__ == "__main__":.'
-            ) from error
 
     @property
     def workers(self) -> int:
@@ -128,8 +125,6 @@ class Dask(Engine):
         return max(1, sum(self._threads().values()))
 
     def _threads(self) -> dict[str, int]:
-        if self._closed:
-            raise EngineError("This engine is closed.")
         with watched():
             threads: dict[str, int] = self.client.nthreads()
         return threads
@@ -142,7 +137,7 @@ class Dask(Engine):
             leaves = run.leaves(work.tasks, work.names, few=few)
             run.wait(leaves, work.done)
             results: list[Result] = run.gather(leaves)
-        self._count(run, 1)
+        self.traffic += Traffic(run.sent, run.messages, 1)
         return results
 
     def _merge(self, work: Work[Result], join: Join[Result], *, own: bool) -> Result | None:  # noqa: ARG002
@@ -158,7 +153,7 @@ class Dask(Engine):
                 run.wait(results)
             result: Result
             result, rounds = add_up(run, join, results) if isinstance(join, Addition) else run.joined(results)
-        self._count(run, rounds)
+        self.traffic += Traffic(run.sent, run.messages, rounds)
         return result
 
     def actors(
@@ -172,14 +167,7 @@ class Dask(Engine):
     def partitioned(self, rows: Any) -> PartitionedRows | None:
         """Return a Dask Array, DataFrame or Series, or a tuple of those, as partitions; None for anything else."""
         found = is_collection(rows) or (isinstance(rows, tuple) and any(is_collection(each) for each in rows))
-        return DaskRows(rows, self._open_client) if found else None
-
-    def _open_client(self) -> Any:
-        self._threads()
-        return self.client
-
-    def _count(self, run: Run, rounds: int) -> None:
-        self.traffic += Traffic(run.sent or {}, run.messages, rounds)
+        return DaskRows(rows, lambda: self.client) if found else None
 
     def close(self) -> None:
         """Stop the processes that this engine started. A cluster that it was given goes on."""
@@ -189,9 +177,9 @@ class Dask(Engine):
         self._closed = True
 
     def __repr__(self) -> str:
-        if self._client is None:
-            return f"Dask(workers={self._to_start})" if self._owned else "Dask(closed)"
-        return f"Dask(workers={self._to_start})" if self._owned else f"Dask({self._client.scheduler.address!r})"
+        if self._owned:
+            return f"Dask(workers={self._to_start})"
+        return "Dask(closed)" if self._client is None else f"Dask({self._client.scheduler.address!r})"
 
 
 def _close(*closeables: Any) -> None:

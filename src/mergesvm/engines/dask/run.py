@@ -34,20 +34,14 @@ MAX_BYTES_WITH_TASKS = 2**26
 class Run:
     """A run of tasks; use it in a ``with`` block, which leaves nothing on the cluster.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    function, given
-        Shared by all tasks.
-    join : Join, optional
-        Merges results. It is sent with every call that needs it, so it has to be small.
+    ``function`` and ``given`` are shared by all tasks; ``join`` is sent with every call that needs it.
     """
 
     def __init__(
         self, client: Any, function: Callable[..., Any], given: tuple[Any, ...], join: Join[Any] | None = None
     ) -> None:
         self.client, self.token = client, uuid4().hex
-        self.sent: dict[str, int] | None = None
+        self.sent: dict[str, int] = {}
         self.messages = 0
         self._packed, self._join = Packed((function, given)), Packed(join)
         self._title = getattr(function, "__name__", "task").strip("_<>").replace("-", "_") or "task"
@@ -61,7 +55,10 @@ class Run:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         if error is None:
-            self.count()
+            with watched():  # counts of workers that died are lost
+                counts = self._everywhere(_sent, self.token)
+            self.sent = {address: count["bytes"] for address, count in counts.items()}
+            self.messages = sum(count["messages"] for count in counts.values())
         elif self.client.status == "running":
             # Release instead of cancel: cancelling tasks that others depend on makes the scheduler drop the connection.
             for future in [future for future in self._alive if future.client is self.client]:
@@ -239,14 +236,6 @@ class Run:
         if isinstance(error, CancelledError):
             raise EngineError(f"The Dask cluster cancelled the tasks: {error}") from error
         raise error.with_traceback(future.traceback())
-
-    def count(self) -> None:
-        """Ask the workers what they have sent; counts of workers that died are lost."""
-        if self.sent is None:
-            with watched():
-                counts = self._everywhere(_sent, self.token)
-            self.sent = {address: count["bytes"] for address, count in counts.items()}
-            self.messages = sum(count["messages"] for count in counts.values())
 
     def _everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         found: dict[str, Any] = self.client.run(function, *arguments, on_error="ignore")

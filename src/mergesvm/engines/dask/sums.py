@@ -69,18 +69,15 @@ def _describe(join: Packed, result: Parcel) -> Parcel:
 
 
 def _pack(join: Packed, result: Parcel, plan: Packed, places: list[int]) -> Parcel:
-    return Parcel(_numbers(join.unpacked(), result.value, plan.unpacked(), places), result.token)
-
-
-def _numbers(join: Addition[Result], result: Result, plan: Any, places: list[int]) -> Numbers:
     """Pack blocks of a result."""
-    blocks = join.blocks(plan)
+    addition, agreed = join.unpacked(), plan.unpacked()
+    blocks = addition.blocks(agreed)
     sizes = [blocks[place].size for place in places]
     # One allocation is cheaper than many.
     numbers = dict(zip(places, np.split(np.empty(sum(sizes)), np.cumsum(sizes)[:-1]), strict=bool(places)))
     for place, out in numbers.items():
-        join.pack(result, plan, place, out)
-    return numbers
+        addition.pack(result.value, agreed, place, out)
+    return Parcel(numbers, result.token)
 
 
 def _add(join: Packed, parcels: Sequence[Parcel]) -> Parcel:  # noqa: ARG001

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,26 +24,15 @@ CHUNK = 2**16
 UP, DOWN = 1, 2
 """Tags of messages."""
 
+Arrival = tuple[int, int, NDArray[np.float64], bool]
+"""A block, the place of the first of the received numbers in it, the numbers, and whether they are its last."""
+
 
 class Tree:
-    """The position of one rank in the binomial tree of all ranks.
+    """The position of one rank in the binomial tree of all ranks: its parent, None at the root, and its children.
 
-    Parameters
-    ----------
-    rank, size : int
-    root : int
-        The rank at the top.
+    The child with the smallest subtree comes first, because its sum is complete first.
 
-    Attributes
-    ----------
-    levels : int
-    parent : int or None
-        The rank above; None at the root.
-    children : list of int
-        The ranks below, the one with the smallest subtree first: its sum is complete first.
-
-    Examples
-    --------
     >>> [(rank, Tree(rank, 6).parent, Tree(rank, 6).children) for rank in range(6)]
     [(0, None, [1, 2, 4]), (1, 0, []), (2, 0, [3]), (3, 2, []), (4, 0, [5]), (5, 4, [])]
     """
@@ -67,42 +56,16 @@ class Tree:
         place = (self.rank - self.root) % self.size
         return [(self.root + each) % self.size for each in range(place, min(self.size, place + self._reach))]
 
-    def of(self, rank: int) -> Tree:
-        """The position of another rank."""
-        return Tree(rank, self.size, self.root)
-
-
-class Arrival(NamedTuple):
-    """Received numbers of a block, starting at ``first``, and whether they are its last."""
-
-    block: int
-    first: int
-    numbers: NDArray[np.float64]
-    last: bool
-
 
 class Cascade:
-    """One pass along the tree; counts what this rank sends.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm
-    root : int
-
-    Attributes
-    ----------
-    sent, messages : int
-        Bytes and messages that this rank has sent.
-    error : Exception or None
-        The first error of a join on this rank.
-    """
+    """One pass along the tree; counts the bytes and messages that this rank sends."""
 
     def __init__(self, comm: Any, root: int) -> None:
         self.tree = Tree(comm.rank, comm.size, root)
         self.sent = self.messages = 0
         self.error: Exception | None = None
         self._comm = comm
-        self._below = {child: self.tree.of(child).all_below() for child in self.tree.children}
+        self._below = {child: Tree(child, comm.size, root).all_below() for child in self.tree.children}
 
     def join(self, held: list[Result], join: Join[Result]) -> list[Result]:
         """Send results up as objects, joining them at every node; the root alone gets the joined result.
@@ -141,20 +104,9 @@ class Cascade:
     ) -> Iterator[Arrival]:
         """Yield received numbers; they are valid until the next ones are yielded.
 
-        Either all ranks get the sums of all ranks, or the root gets what it has to add to its own numbers and other
-        ranks get nothing.
-
-        Parameters
-        ----------
-        held : list
-            The result of this rank, if it has one.
-        join : Addition
-        plan : object
-            The result of ``join.agree``.
-        ranks : sequence of int
-            The ranks that have a result, in the order of the descriptions.
-        everywhere : bool
-            Whether all ranks get the sums.
+        If ``everywhere``, all ranks get the sums of all ranks; else the root gets what it has to add to its own
+        numbers, and other ranks get nothing. ``held`` is the result of this rank, if it has one, and ``ranks`` are
+        those that have one, in the order of the descriptions.
         """
         blocks = join.blocks(plan)
         largest = max((block.size for block in blocks), default=0)
@@ -177,7 +129,7 @@ class Cascade:
                 block, buffer = blocks[index - 1], buffers[(index - 1) % 2]
                 if self.tree.parent is not None:
                     self._down(block, buffer)
-                yield Arrival(index - 1, 0, buffer.numbers[: block.size], last=True)
+                yield index - 1, 0, buffer.numbers[: block.size], True
         for buffer in buffers:
             buffer.wait()
 
@@ -188,7 +140,7 @@ class Cascade:
             for first, end in _chunks(block.size):
                 for child in sources:
                     self._comm.Recv(spare[: end - first], source=child, tag=UP)
-                    yield Arrival(index, first, spare[: end - first], end == block.size and child == sources[-1])
+                    yield index, first, spare[: end - first], end == block.size and child == sources[-1]
 
     def _sources(self, holders: set[int]) -> list[int]:
         """The children that send anything."""

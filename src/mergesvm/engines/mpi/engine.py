@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from mergesvm.engines.base import Actors, Engine
-from mergesvm.engines.mpi.actors import RankActors
 from mergesvm.engines.mpi.ranks import MPIRanks
 from mergesvm.engines.mpi.spec import SPEC
 from mergesvm.engines.reduce import Addition, Join
+from mergesvm.engines.threads import LocalActors
 from mergesvm.engines.traffic import Traffic
 from mergesvm.engines.work import Work
 from mergesvm.errors import ParameterError
@@ -63,7 +63,7 @@ class MPI(Engine):
         self.ranks = MPIRanks(comm, root, local, self._count)
 
     def _count(self, traffic: Traffic) -> None:
-        self.traffic = self.traffic + traffic
+        self.traffic += traffic
 
     @property
     def workers(self) -> int:
@@ -156,6 +156,21 @@ class MPI(Engine):
 
     def __repr__(self) -> str:
         return f"MPI({self.workers} rank{'' if self.workers == 1 else 's'})"
+
+
+class RankActors(LocalActors[State]):
+    """The objects of this rank."""
+
+    _engine: MPI
+
+    def consult(self, decide: Callable[[list[Any]], Result], method: str, *arguments: Any) -> Result:
+        """Send results to the root alone, and its decision to all ranks."""
+        ranks = self._engine.ranks
+        with ranks.attempt() as attempt:
+            for index in ranks.share(self._count):
+                attempt.index = index
+                attempt.results.append(getattr(self._objects[index], method)(*arguments))
+        return ranks.decide(attempt, decide)
 
 
 class _Progress:

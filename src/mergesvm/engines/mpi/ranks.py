@@ -9,29 +9,48 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from mergesvm.engines.mpi.attempt import Attempt, results_of
+from mergesvm.engines.base import Ranks
 from mergesvm.engines.mpi.cascade import Cascade, Tree
-from mergesvm.engines.ranks import Ranks
 from mergesvm.engines.threads import Threads
 from mergesvm.engines.traffic import Traffic
-from mergesvm.errors import EngineError
+from mergesvm.errors import EngineError, MergeSVMError
 
 Result = TypeVar("Result")
 
 
-class MPIRanks(Ranks):
-    """The ranks of a communicator.
+class Attempt:
+    """The results of one rank, or its error. Ranks exchange attempts, and all raise the first error of any.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-        It is duplicated, so that messages of other work do not interfere.
-    root : int or None
-        The only rank that receives results; None for all.
-    own_files : bool
-    count : callable
-        Called with the traffic of each exchange.
+    ``index`` is that of the task being run: of several errors, the one of the first task is raised.
     """
+
+    def __init__(self, rank: int) -> None:
+        self.rank = self.index = rank
+        self.results: list[Any] = []
+        self.error: BaseException | None = None
+
+    def message(self) -> bytes:
+        """Pickle the attempt. An error that cannot be pickled is replaced by one that can, on this rank as well."""
+        if self.error is None:
+            try:
+                return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
+            except Exception as error:  # noqa: BLE001 - raised on all ranks
+                message = f"The results of rank {self.rank} cannot be sent to other ranks: {error}"
+                self.results, self.error = [], EngineError(message)
+        cause = self.error
+        assert cause is not None
+        noted = any(note.startswith("at rank ") for note in getattr(cause, "__notes__", ()))
+        if not (noted or isinstance(cause, MergeSVMError)):  # ours name the part
+            cause.add_note(f"at rank {self.rank}")
+        if not _can_be_pickled(cause):
+            text = "".join(traceback.format_exception_only(cause)).strip()
+            self.error = EngineError(f"Rank {self.rank}: {text}")
+            self.error.__cause__ = cause
+        return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
+
+
+class MPIRanks(Ranks):
+    """The ranks of a communicator; ``count`` is called with the traffic of each exchange."""
 
     spmd = True
 
@@ -43,7 +62,7 @@ class MPIRanks(Ranks):
         self.receives = self.everywhere or self.is_root
         self.own_files = own_files
         self._count = count
-        self._comm: Any = comm.Dup()
+        self._comm: Any = comm.Dup()  # messages of other work do not interfere
 
     @property
     def comm(self) -> Any:
@@ -100,7 +119,7 @@ class MPIRanks(Ranks):
             with Threads.single_threaded_blas():
                 yield attempt
         except BaseException as error:  # noqa: BLE001
-            attempt.fail(error)
+            attempt.results, attempt.error = [], error
 
     def exchange(self, attempt: Attempt) -> list[list[Any]]:
         """Return the results of all ranks in order, or raise the first error of any rank on all ranks."""
@@ -173,3 +192,22 @@ class MPIRanks(Ranks):
         if attempt.error is not None:
             attempts[self.rank] = attempt  # it has its traceback
         return results_of(attempts)
+
+
+def results_of(attempts: list[Attempt]) -> list[list[Any]]:
+    """Return the results of all attempts, or raise the error of the first task that failed."""
+    failed = [attempt for attempt in attempts if attempt.error is not None]
+    if failed:
+        first = min(failed, key=lambda attempt: (attempt.index, attempt.rank))
+        assert first.error is not None
+        raise first.error
+    return [attempt.results for attempt in attempts]
+
+
+def _can_be_pickled(error: BaseException) -> bool:
+    """Whether an error survives pickling: pickle cannot call the constructors of many."""
+    try:
+        copy = pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001 - whatever the reason
+        return False
+    return type(copy) is type(error) and str(copy) == str(error)

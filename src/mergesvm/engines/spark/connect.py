@@ -21,6 +21,7 @@ from mergesvm.engines.spark.work import (
     describe_error,
     packed,
     packed_error,
+    traffic_of,
     unpacked,
 )
 from mergesvm.engines.traffic import Traffic
@@ -38,18 +39,9 @@ WAIT_SECONDS = 0.1
 
 
 class Outcome(NamedTuple):
-    """The result of one task or of several merged ones, as it is sent.
+    """The pickled result of some tasks, as it is sent.
 
-    Attributes
-    ----------
-    tasks : int
-        Number of tasks.
-    sent : dict
-        Bytes sent so far, by level of the tree and index.
-    error : tuple or None
-        Level, index and pickled exception of the first error.
-    data : bytes
-        The pickled result.
+    Bytes sent and the first error, a pickled exception, are by level of the tree and index.
     """
 
     tasks: int
@@ -62,11 +54,6 @@ class ConnectJob:
     """A run of tasks on a session of Spark Connect; the same interface as :class:`~mergesvm.engines.spark.job.Job`.
 
     Errors and counts of bytes are sent along with the results. An error does not stop the tasks that have begun.
-
-    Parameters
-    ----------
-    session : pyspark.sql.connect.session.SparkSession
-    function, given, join, names : as in :meth:`Engine.merge`
     """
 
     def __init__(self, session: Any, function: Any, given: tuple[Any, ...], join: Any, names: Any) -> None:
@@ -156,10 +143,7 @@ class ConnectJob:
 
     def traffic(self) -> Traffic:
         """Bytes sent by each partition."""
-        sent: dict[str, int] = {}
-        for (_, index), size in sorted(self._sent.items()):
-            sent[f"partition {index}"] = sent.get(f"partition {index}", 0) + size
-        return Traffic(sent, len(self._sent), self.rounds)
+        return traffic_of(self._sent, self.rounds)
 
 
 class _Merge:

@@ -5,11 +5,22 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 from mergesvm.engines.spark.session import quiet_pandas
 from mergesvm.engines.spark.tables import Partitions
-from mergesvm.engines.spark.work import CHUNKS, FAN_IN, Parcel, Work, assembled, describe_error, packed, unpacked
+from mergesvm.engines.spark.work import (
+    CHUNKS,
+    FAN_IN,
+    Parcel,
+    Work,
+    assembled,
+    describe_error,
+    packed,
+    traffic_of,
+    unpacked,
+)
 from mergesvm.engines.traffic import Traffic
 from mergesvm.engines.work import Progress
 from mergesvm.errors import EngineError
@@ -27,17 +38,7 @@ STOP_SECONDS = 10
 class Job:
     """A run of tasks on a Spark context; use it in a ``with`` block, which leaves nothing there.
 
-    Parameters
-    ----------
-    context : SparkContext
-    function, given, join, names : as in :meth:`Engine.merge`
-
-    Attributes
-    ----------
-    tasks : int
-        Number of tasks, or of partitions of a table; 0 while unknown.
-    rounds : int
-        Number of steps that results take to the driver.
+    ``tasks`` is 0 while their number is unknown, and ``rounds`` the number of steps that results take to the driver.
     """
 
     def __init__(self, context: Any, function: Any, given: tuple[Any, ...], join: Any, names: Any) -> None:
@@ -85,8 +86,8 @@ class Job:
         count, work = self.tasks, self._work
         while count > 1:
             count, level = -(-count // FAN_IN), self.rounds
-            chunks = chunks.map(_Keyed(count)).partitionBy(count, int)
-            chunks = chunks.mapPartitionsWithIndex(_Joined(work, level), preservesPartitioning=True)
+            chunks = chunks.map(partial(_keyed, count)).partitionBy(count, int)
+            chunks = chunks.mapPartitionsWithIndex(partial(work.join, level), preservesPartitioning=True)
             self.rounds += 1
         return chunks
 
@@ -142,31 +143,12 @@ class Job:
 
     def traffic(self) -> Traffic:
         """Bytes sent by each partition."""
-        sent: dict[str, int] = {}
-        for (_, index), (size, _) in sorted(self._reports.value.items()):
-            name = f"partition {index}"
-            sent[name] = sent.get(name, 0) + size
-        return Traffic(sent, len(self._reports.value), self.rounds)
+        return traffic_of({key: size for key, (size, _) in self._reports.value.items()}, self.rounds)
 
 
-class _Keyed:
-    """Adds the partition that merges each chunk."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-
-    def __call__(self, chunk: Any) -> tuple[int, Any]:
-        return chunk[0] % self.count, chunk
-
-
-class _Joined:
-    """Merges the results of one partition of a level."""
-
-    def __init__(self, work: Work, level: int) -> None:
-        self.work, self.level = work, level
-
-    def __call__(self, index: int, sent: Any) -> Any:
-        return self.work.join(self.level, index, sent)
+def _keyed(count: int, chunk: Any) -> tuple[int, Any]:
+    """Add the index of the partition, out of ``count``, that merges a chunk."""
+    return chunk[0] % count, chunk
 
 
 def _reports() -> Any:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import socket
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
@@ -12,8 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from mergesvm.engines.memory import memory_limit
-from mergesvm.engines.spark.java import find_java
+from mergesvm.engines.machine import memory_limit
 from mergesvm.engines.spark.spec import SPEC
 from mergesvm.errors import EngineError, ParameterError
 
@@ -29,6 +31,11 @@ ANSWER_SECONDS = 10
 MAX_TASK_FAILURES = 4
 """How often a task may fail, because its worker was lost, before the job fails."""
 
+MIN_JAVA = 17
+"""The oldest Java that Spark 4 supports."""
+
+CURE = "Install it, for example with `apt-get install openjdk-17-jre-headless`, or set JAVA_HOME."
+
 
 def is_connect(session: Any) -> bool:
     """Whether a session is one of Spark Connect."""
@@ -36,15 +43,7 @@ def is_connect(session: Any) -> bool:
 
 
 def as_session(session: Any, workers: int | None) -> tuple[Any, bool]:
-    """Return a session, and whether it was started here.
-
-    Parameters
-    ----------
-    session : SparkSession, str or None
-        A running session, the address of a master or of a Spark Connect server, or None for one on this machine.
-    workers : int or None
-        Number of tasks to run at the same time.
-    """
+    """Return a session, and whether it was started here; arguments are those of the engine."""
     with quiet_pandas():
         try:
             from pyspark import SparkContext
@@ -118,6 +117,24 @@ def _started(builder: Any, master: str, workers: int | None) -> Any:
             del os.environ["PYSPARK_PYTHON"]
         else:
             os.environ["PYSPARK_PYTHON"] = before
+
+
+def find_java() -> str:
+    """Return the path of the Java that Spark would start, from JAVA_HOME or the PATH, after checking its version."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    needed = f"Spark needs Java {MIN_JAVA} or newer"
+    if java is None:
+        raise EngineError(f"{needed}, and there is no Java on the PATH, nor is JAVA_HOME set. {CURE}")
+    try:
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise EngineError(f"{needed}, but {java} does not run ({error}). {CURE}") from error
+    found = re.search(r'version "(?:1\.)?(\d+)', output)  # Java 8 calls itself 1.8
+    version = int(found.group(1)) if found else 0
+    if version < MIN_JAVA:
+        raise EngineError(f"{needed}, but {java} is Java {version}. {CURE}")
+    return java
 
 
 @contextmanager

@@ -27,19 +27,30 @@ class SparkTable(PartitionedRows):
         return Partitions(self._table if columns is None else selected(self._table, columns))
 
     def schema(self) -> Any:
-        """The Arrow schema; vectors and arrays are lists of fixed size."""
-        return table_schema(self._table)
+        """The Arrow schema; vectors of pyspark.ml and arrays of numbers are lists of fixed size.
+
+        The size is taken from the metadata of the column, or else from the first vector.
+        """
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import to_arrow_type
+
+        fields = []
+        for field in self._table.schema.fields:
+            kind = field.dataType
+            if _is_list(kind):
+                size = field.metadata.get("ml_attr", {}).get("num_attrs")
+                size = _first_size(self._table, field.name) if size is None else int(size)
+                inner = pa.float64() if _is_vector(kind) else to_arrow_type(kind.elementType)
+                fields.append(pa.field(field.name, pa.list_(inner, size)))
+            else:
+                fields.append(pa.field(field.name, arrow_type(kind)))
+        return pa.schema(fields)
 
 
 class Partitions(Sequence[Any]):
     """The partitions of a table as tasks. They exist only at the workers, and only Spark knows their number.
 
-    Attributes
-    ----------
-    table : DataFrame
-        With arrays instead of vectors, and numbered columns: pyspark cannot handle dots in column names.
-    names : list of str
-        The names of the columns.
+    The columns of ``table`` are numbered, because pyspark cannot handle dots in column names, and vectors are arrays.
     """
 
     def __init__(self, table: Any) -> None:
@@ -66,29 +77,6 @@ def quoted(name: str) -> str:
     '`size.cm`'
     """
     return "`" + name.replace("`", "``") + "`"
-
-
-def table_schema(table: Any) -> Any:
-    """Return the Arrow schema of a table; vectors of pyspark.ml and arrays of numbers are lists of fixed size.
-
-    The size is taken from the metadata of the column, or else from the first vector.
-    """
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_type
-
-    sizes: dict[str, int] = {}
-    for field in table.schema.fields:
-        declared = field.metadata.get("ml_attr", {}).get("num_attrs")
-        if _is_list(field.dataType):
-            sizes[field.name] = _first_size(table, field.name) if declared is None else int(declared)
-    fields = []
-    for field in table.schema.fields:
-        if field.name in sizes:
-            inner = pa.float64() if _is_vector(field.dataType) else to_arrow_type(field.dataType.elementType)
-            fields.append(pa.field(field.name, pa.list_(inner, sizes[field.name])))
-        else:
-            fields.append(pa.field(field.name, arrow_type(field.dataType)))
-    return pa.schema(fields)
 
 
 def arrow_type(kind: Any) -> Any:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from mergesvm.engines.traffic import Traffic
 from mergesvm.engines.work import naming
 from mergesvm.errors import EngineError
 
@@ -20,6 +23,8 @@ Chunk = tuple[int, int, int, int, bytes]
 
 CHUNKS = "part long, place long, chunks long, tasks long, content binary"
 """The schema of a DataFrame of chunks."""
+
+CHUNK_NAMES = [field.split()[0] for field in CHUNKS.split(", ")]
 
 
 class Parcel:
@@ -53,15 +58,10 @@ def unpacked(data: bytes) -> Any:
 
 
 class Work:
-    """The function and the join, as sent to the workers of a classic session.
+    """The function, its shared arguments, the join and the names, as broadcast to the workers of a classic session.
 
-    Parameters
-    ----------
-    parcel : Broadcast
-        The function, its shared arguments, the join, and the names of the tasks.
-    reports : Accumulator
-        A dict of the bytes sent and the error, by level of the tree and partition. A report that is repeated because a
-        worker was lost counts once.
+    ``reports`` accumulates a dict of the bytes sent and the error, by level of the tree and partition: a report that is
+    repeated because a worker was lost counts once.
     """
 
     def __init__(self, parcel: Any, reports: Any) -> None:
@@ -70,7 +70,8 @@ class Work:
     def on_tasks(self, tasks: Iterable[tuple[int, Any]]) -> Iterator[Chunk]:
         """Run tasks that were sent as bytes or, if large, as broadcasts."""
         for index, task in tasks:
-            yield from self._called(index, partial(_content, task))
+            content = partial(unpacked, task) if isinstance(task, bytes) else partial(getattr, task, "value")
+            yield from self._called(index, content)
 
     def on_batches(self, batches: Iterator[Any], names: list[str]) -> Iterator[Any]:
         """Run on a partition of a table with these column names; yields chunks as record batches."""
@@ -103,34 +104,17 @@ class Work:
                 report(len(data))
                 yield from chunks(index, count, data)
 
-    def _reporting(self, level: int, index: int) -> _Reporting:
-        return _Reporting(self.reports, level, index)
+    @contextmanager
+    def _reporting(self, level: int, index: int) -> Iterator[Callable[[int], None]]:
+        """Report errors instead of raising them: Spark would retry the task, and then show its own stack trace."""
 
+        def report(size: int, error: bytes | None = None) -> None:
+            self.reports.add({(level, index): (size, error)})
 
-CHUNK_NAMES = [field.split()[0] for field in CHUNKS.split(", ")]
-
-
-class _Reporting:
-    """Reports errors instead of raising them: Spark would retry the task, and then show its own stack trace."""
-
-    def __init__(self, reports: Any, level: int, index: int) -> None:
-        self._reports, self._key = reports, (level, index)
-
-    def __enter__(self) -> Callable[[int], None]:
-        return self._report
-
-    def _report(self, size: int, error: bytes | None = None) -> None:
-        self._reports.add({self._key: (size, error)})
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
-        if not isinstance(error, Exception):
-            return False
-        self._report(0, packed_error(error))
-        return True
-
-
-def _content(task: Any) -> Any:
-    return unpacked(task) if isinstance(task, bytes) else task.value
+        try:
+            yield report
+        except Exception as error:  # noqa: BLE001 - raised by the driver
+            report(0, packed_error(error))
 
 
 def packed_error(error: Exception) -> bytes:
@@ -168,6 +152,14 @@ def assembled(sent: Iterable[Chunk]) -> Iterator[tuple[int, int, bytes]]:
         if len(parts) == total:
             del waiting[index]
             yield index, tasks, b"".join(parts[place] for place in range(total))
+
+
+def traffic_of(sent: Mapping[tuple[int, int], int], rounds: int) -> Traffic:
+    """Return the bytes sent by each partition, from those by level of the tree and partition."""
+    total = Counter[str]()
+    for (_, index), size in sorted(sent.items()):
+        total[f"partition {index}"] += size
+    return Traffic(dict(total), len(sent), rounds)
 
 
 def describe_error(error: Exception) -> EngineError:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.rows.sparse import SparseRows
-from mergesvm.engines.memory import memory_limit
+from mergesvm.engines.machine import memory_limit
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, ParameterError
 from mergesvm.knowledge.gram.dispatch import MAX_NARROW_WIDTH, accumulate

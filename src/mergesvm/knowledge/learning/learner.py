@@ -16,7 +16,7 @@ from mergesvm.data.rows.base import Rows
 from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Engine, PartitionedRows
 from mergesvm.engines.registry import collection_spec
-from mergesvm.engines.resolve import resolve_engine
+from mergesvm.engines.threads import resolve_engine
 from mergesvm.errors import DataError, FeatureMapError, FormError, FrozenHereWarning, ParameterError, warn_caller
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.identity import Identity

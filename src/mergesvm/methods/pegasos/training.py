@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label
 from mergesvm.engines.base import Engine
-from mergesvm.engines.resolve import resolve_engine
-from mergesvm.engines.threads import Threads
+from mergesvm.engines.threads import Threads, resolve_engine
 from mergesvm.errors import DataError, ParameterError, SignatureError, SolverWarning
 from mergesvm.features.base import FeatureMap
 from mergesvm.knowledge.signature import Signature

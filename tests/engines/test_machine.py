@@ -1,4 +1,4 @@
-"""How many cores there are to work on."""
+"""The number of available cores."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from joblib import cpu_count
 
 from mergesvm.engines import Threads
-from mergesvm.engines.cores import cores
+from mergesvm.engines.machine import cores
 
 
-def test_cores_are_those_that_joblib_counts_now(monkeypatch):
+def test_cores_follow_joblib(monkeypatch):
     monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
     assert cores() == cpu_count() == Threads().workers
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
@@ -19,7 +19,7 @@ def test_cores_are_those_that_joblib_counts_now(monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="there is no affinity on this system")
-def test_cores_follow_those_to_which_the_process_is_pinned():
+def test_cores_follow_the_cpu_affinity():
     allowed = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(allowed)})

@@ -1,0 +1,40 @@
+"""The CPU cores and the memory that this process may use."""
+
+from __future__ import annotations
+
+import os
+from functools import cache, lru_cache
+from pathlib import Path
+
+from joblib import cpu_count
+
+CGROUP_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""Files with the memory limit of a container."""
+
+
+def cores() -> int:
+    """The number of cores that this process may use, as limited by the machine, the container or the user."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    return _cached(allowed, os.environ.get("LOKY_MAX_CPU_COUNT"))
+
+
+@lru_cache(maxsize=16)
+def _cached(allowed: int, wanted: str | None) -> int:  # noqa: ARG001
+    """The count for these settings. Reading the limits of a container takes half a millisecond."""
+    return int(cpu_count())
+
+
+@cache
+def memory_limit() -> int:
+    """The memory of this machine, or the limit of its container, in bytes.
+
+    >>> memory_limit() > 2**20
+    True
+    """
+    allowed = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for name in CGROUP_FILES:
+        try:
+            allowed.append(int(Path(name).read_text()))
+        except (OSError, ValueError):  # no container, or one without a limit
+            continue
+    return min(allowed)
