@@ -18,9 +18,9 @@ from mergesvm.errors import DataError, EngineError, ParameterError
 from mergesvm.estimators.base import BaseClassifier
 from mergesvm.estimators.constraints import POSITIVE_INTEGER, POSITIVE_NUMBER, Number
 from mergesvm.estimators.inputs import check_classes, rows_to_learn
-from mergesvm.methods.kernel.coordinator.exchange import Exchange
+from mergesvm.methods.kernel.messages import Exchange
 from mergesvm.methods.kernel.options import STOPPING_RULES, KernelOptions
-from mergesvm.methods.kernel.progress import ProgressPrinter
+from mergesvm.methods.kernel.trainer import ProgressPrinter
 from mergesvm.methods.kernel.training import KernelTraining, check_rows
 from mergesvm.methods.kernel.units import Collection
 from mergesvm.models.kernel import KERNEL_SOLVERS, KernelModel
@@ -198,7 +198,7 @@ class ParallelKernelSVC(BaseClassifier):
             options = self._options()
             rows = self._rows(X, y, sample_weight)
             threads, spread = resolve_engine(self.engine, self.n_jobs)
-            training = KernelTraining.start(
+            training = KernelTraining(
                 rows,
                 options,
                 self.units,

@@ -15,7 +15,7 @@ from hunting import examples
 from kernel_reference import dual_objective, kernel_matrix, optimum, primal_objective, signed_alphas
 from mergesvm import ParallelKernelSVC
 from mergesvm.methods.kernel.coordinator.working_set import WorkingSetCoordinator
-from mergesvm.methods.kernel.worker import shrinking
+from mergesvm.methods.kernel.worker import scores
 from reference import blobs
 
 
@@ -137,16 +137,16 @@ def test_shrinking_does_not_change_the_optimum(monkeypatch, classes, units, beta
     X, y = blobs(seed=5, n=160, d=2, classes=classes)
     parameters = {"C": 2.0, "beta": beta, "units": units, "tol": 1e-6, "working_set": 16}
     plain = ParallelKernelSVC(**parameters).fit(X, y)
-    counts, shrink = [], shrinking.Shrinking.shrink
+    counts, shrink = [], scores.Shrinking.shrink
 
     def counted(self, request):
         shrink(self, request)
         counts.append(self.n_shrunk)
 
-    monkeypatch.setattr(shrinking, "MIN_WORK_RATIO", 0)
-    monkeypatch.setattr(shrinking, "SHRINK_PERIOD", 1)
-    monkeypatch.setattr(shrinking, "MIN_SHRUNK_FRACTION", 0.01)
-    monkeypatch.setattr(shrinking.Shrinking, "shrink", counted)
+    monkeypatch.setattr(scores, "MIN_WORK_RATIO", 0)
+    monkeypatch.setattr(scores, "SHRINK_PERIOD", 1)
+    monkeypatch.setattr(scores, "MIN_SHRUNK_FRACTION", 0.01)
+    monkeypatch.setattr(scores.Shrinking, "shrink", counted)
     classifier = ParallelKernelSVC(**parameters).fit(X, y)
     assert max(counts) > 0
     np.testing.assert_allclose(classifier.objective_, plain.objective_, rtol=1e-9)

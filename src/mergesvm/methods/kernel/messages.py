@@ -1,8 +1,8 @@
-"""Messages between the coordinator and the units."""
+"""Messages between the coordinator and the units, and Exchange, which counts their bytes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -23,55 +23,27 @@ class RowPacket:
     labels: list[Label]
     rows: Any
 
-    def __len__(self) -> int:
-        return len(self.indices)
-
 
 @dataclass(frozen=True)
 class Request:
     """The coordinator's message to all units: the steps to apply, and the problems to work on next.
 
-    Attributes
-    ----------
-    new_rows : RowPacket or None
-        Rows that all units need from now on, usually new support vectors. They get the next ids, the same at all units.
-    moved : array of int
-        The problems in which dual variables change.
-    steps : RaggedArray
-        Changes of y alpha, by id of the shared row, for those problems.
-    active : array of int, shape (active,)
-        The problems that have not converged.
-    working_set : RaggedArray or None
-        Ids of rows that stay in the working set, for the active problems; None for all support vectors.
-    intercepts : array of shape (active,)
-    limits : array of shape (active, 2)
-        Over all units, the largest v in I_up and the smallest in I_low (m and M in LIBSVM's paper). Rows at a bound
-        with v beyond them can be shrunk.
-    unshrink : bool
-        Whether shrunk rows become active again.
-    solve_locally : bool
-        Whether units begin by solving small problems restricted to their own rows.
+    ``limits`` are m and M of LIBSVM's paper: over all units, the largest v in I_up and the smallest in I_low. Rows at a
+    bound with v beyond them can be shrunk.
     """
 
-    new_rows: RowPacket | None
-    moved: NDArray[np.int64]
-    steps: RaggedArray
-    active: NDArray[np.int64]
-    working_set: RaggedArray | None
-    intercepts: NDArray[np.float64]
-    limits: NDArray[np.float64]
-    unshrink: bool = True
-    solve_locally: bool = False
+    new_rows: RowPacket | None  # rows that all units need from now on; they get the next ids, the same at all units
+    moved: NDArray[np.int64]  # the problems in which dual variables change
+    steps: RaggedArray  # changes of y alpha in those problems, by id of the shared row
+    active: NDArray[np.int64]  # the problems that have not converged
+    working_set: RaggedArray | None  # ids that stay in the working sets of active problems; None: all support vectors
+    intercepts: NDArray[np.float64]  # (active,)
+    limits: NDArray[np.float64]  # (active, 2)
+    unshrink: bool = True  # whether shrunk rows become active again
+    solve_locally: bool = False  # whether units begin by solving small problems restricted to their own rows
 
     @classmethod
-    def start(
-        cls,
-        active: NDArray[np.int64],
-        intercepts: NDArray[np.float64],
-        working_set: RaggedArray | None,
-        *,
-        solve_locally: bool = False,
-    ) -> Request:
+    def start(cls, active: Any, intercepts: Any, working_set: RaggedArray | None, solve_locally: bool) -> Request:
         """The first request of a training: no dual variable changes yet."""
         steps, limits = RaggedArray.empty(0), no_limits(len(active))
         return cls(None, EMPTY, steps, active, working_set, intercepts, limits, solve_locally=solve_locally)
@@ -89,53 +61,26 @@ def no_limits(problems: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Reply:
-    """A unit's answer: the state of its problems, and the rows that it proposes for the working set.
+    """A unit's answer: the state of its problems, and the rows that it proposes for the working set."""
 
-    Attributes
-    ----------
-    stats : array of shape (active, N_STATS)
-        See :mod:`mergesvm.methods.kernel.stats`.
-    proposed : RaggedArray
-        By index of the row; the values, of shape (rows, 4), are v, alpha, its bound and y.
-    new_rows : RowPacket or None
-        The rows among them that this unit has not sent before.
-    n_shrunk : int
-        Number of shrunk rows.
-    solved_locally : array of int, or None
-        Indices of the support vectors of problems that the unit solved on its own, if it did.
-    """
-
-    stats: NDArray[np.float64]
-    proposed: RaggedArray
-    new_rows: RowPacket | None = None
+    stats: NDArray[np.float64]  # (active, N_STATS): see mergesvm.methods.kernel.stats
+    proposed: RaggedArray  # by index of the row; the values, (rows, 4), are v, alpha, its bound and y
+    new_rows: RowPacket | None = None  # the rows among them that this unit has not sent before
     n_shrunk: int = 0
-    solved_locally: NDArray[np.int64] | None = None
+    solved_locally: NDArray[np.int64] | None = None  # support vectors of the problems that the unit solved on its own
 
 
 @dataclass(frozen=True)
 class FinalReply:
-    """A unit's answer at the end of a training, about all problems.
+    """A unit's answer at the end of a training, about all problems."""
 
-    Attributes
-    ----------
-    stats : array of shape (problems, N_STATS)
-    moments : array of shape (problems, 2, 3)
-        Count, mean and sum of squared deviations of the scores, per side.
-    coefs : RaggedArray
-        y alpha of the support vectors, by index of the row.
-    """
-
-    stats: NDArray[np.float64]
-    moments: NDArray[np.float64]
-    coefs: RaggedArray
+    stats: NDArray[np.float64]  # (problems, N_STATS)
+    moments: NDArray[np.float64]  # (problems, 2, 3): count, mean and sum of squared deviations of scores, per side
+    coefs: RaggedArray  # y alpha of the support vectors, by index of the row
 
 
 def size_of(message: Any) -> int:
-    """Bytes of the arrays in a message.
-
-    >>> size_of(RaggedArray(np.zeros(2, np.int64), np.zeros(3, np.int64)))
-    40
-    """
+    """Bytes of the arrays in a message."""
     if isinstance(message, np.ndarray):
         return message.nbytes
     if hasattr(message, "indptr"):
@@ -143,3 +88,53 @@ def size_of(message: Any) -> int:
     if isinstance(message, (RowPacket, RaggedArray, Request, Reply)):
         return sum(size_of(getattr(message, part.name)) for part in fields(message))
     return 0
+
+
+@dataclass
+class Exchange:
+    """Bytes that each unit sent and received in each communication round: one message to it, and one from it.
+
+    Only rows, dual variables and statistics are counted, not what the engine adds. With threads nothing is sent, and
+    the numbers are those of other engines.
+
+    >>> exchange = Exchange([[10, 20], [5, 0]], [[7, 7], [7, 7]])
+    >>> exchange.sent.tolist(), exchange.rounds, exchange.messages, exchange.total
+    ([[10, 20], [5, 0]], 2, 8, 63)
+    """
+
+    _sent: list[list[int]] = field(default_factory=list)
+    _received: list[list[int]] = field(default_factory=list)
+
+    def record(self, replies: list[Reply], request: Request) -> None:
+        """Record one round: the replies of the units, and the request that is then sent to all of them."""
+        self._sent.append([size_of(reply) for reply in replies])
+        self._received.append([size_of(request)] * len(replies))
+
+    @property
+    def sent(self) -> NDArray[np.int64]:
+        """Bytes that each unit sent, (rounds, units)."""
+        return np.array(self._sent, dtype=np.int64).reshape(self.rounds, -1)
+
+    @property
+    def received(self) -> NDArray[np.int64]:
+        """Bytes that each unit received, (rounds, units)."""
+        return np.array(self._received, dtype=np.int64).reshape(self.rounds, -1)
+
+    @property
+    def rounds(self) -> int:
+        """Number of communication rounds."""
+        return len(self._sent)
+
+    @property
+    def messages(self) -> int:
+        """Number of messages: one to and one from each unit per round."""
+        return 2 * int(self.sent.size)
+
+    @property
+    def total(self) -> int:
+        """Bytes of all messages."""
+        return int(self.sent.sum() + self.received.sum())
+
+    def __repr__(self) -> str:
+        units = self.sent.shape[1] if self.rounds else 0
+        return f"Exchange of {self.total:,} bytes between {units} units in {self.rounds} rounds"

@@ -18,33 +18,12 @@ MODEL_OPTIONS = ("kernel", "C", "class_weight", "beta", "method", "accelerated",
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """Parameters of a kernel support vector machine and of its training.
+    """Parameters of a kernel support vector machine and of its training, as in ``ParallelKernelSVC``."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        Its gamma may be "scale" or "auto".
-    C : float
-    class_weight : None, str or mapping
-    beta : float or None
-        Times the number of units, the penalty on (y'alpha)^2 / 2; None for the constraint y'alpha = 0.
-    method : {"working-set", "active-set", "gradient"}
-    tol : float
-    stop : {"violation", "gap"}
-    max_iter : int or None
-    max_support_vectors : int or None
-    accelerated : bool
-    working_set : int
-        Number of rows in the working set.
-    cache_bytes : int
-        Memory for columns of the kernel matrix, at all units together.
-    precision : {"float32", "float64"} or None
-    """
-
-    kernel: Kernel
+    kernel: Kernel  # its gamma may be "scale" or "auto"
     C: float
     class_weight: Mapping[Any, float] | str | None
-    beta: float | None
+    beta: float | None  # times the number of units, the penalty on (y'alpha)^2 / 2; None for y'alpha = 0
     method: str
     tol: float
     stop: str
@@ -52,7 +31,7 @@ class KernelOptions:
     max_support_vectors: int | None
     accelerated: bool
     working_set: int
-    cache_bytes: int
+    cache_bytes: int  # of all units together
     precision: str | None
 
     def __post_init__(self) -> None:

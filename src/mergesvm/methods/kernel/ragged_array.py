@@ -15,20 +15,11 @@ class RaggedArray:
     >>> ragged = RaggedArray.of([np.array([3, 1]), np.array([7])])
     >>> ragged.keys[ragged.span(1)], len(ragged)
     (array([7]), 2)
-
-    Attributes
-    ----------
-    starts : array of int, shape (problems + 1,)
-        List p is ``keys[starts[p] : starts[p + 1]]``.
-    keys : array of int
-        The row of each entry.
-    values : array, or None
-        The values of each entry.
     """
 
-    starts: NDArray[np.int64]
-    keys: NDArray[np.int64]
-    values: NDArray[np.float64] | None = None
+    starts: NDArray[np.int64]  # list p is keys[starts[p] : starts[p + 1]]
+    keys: NDArray[np.int64]  # the row of each entry
+    values: NDArray[np.float64] | None = None  # of each entry
 
     @classmethod
     def of(cls, keys: list[NDArray[np.int64]], values: list[NDArray[np.float64]] | None = None) -> RaggedArray:

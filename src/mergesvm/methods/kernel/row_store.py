@@ -14,8 +14,6 @@ from mergesvm.models.kernel_function import Lifted
 class RowStore:
     """Dense or sparse rows in a few chunks; chunks are merged so that appending takes amortised constant time per row.
 
-    Examples
-    --------
     >>> store = RowStore()
     >>> store.append(np.array([[1.0], [2.0]]))
     >>> store.append(np.array([[3.0]]))

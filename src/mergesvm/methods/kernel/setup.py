@@ -1,20 +1,31 @@
-"""TrainingSetup: the binary problems of a training, and how units work on them."""
+"""TrainingSetup: the binary problems of a training. KernelNumerics: how its kernel is evaluated."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import combinations
+from operator import add
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mergesvm.data.labels import Label
-from mergesvm.methods.kernel.numerics import KernelNumerics
+from mergesvm.engines.base import Actors
+from mergesvm.errors import DataError
 from mergesvm.methods.kernel.options import KernelOptions
-from mergesvm.models.kernel_function import Kernel
+from mergesvm.methods.kernel.stats import TINY, RowSummary
+from mergesvm.models.kernel_function import Kernel, Lifted
 from mergesvm.multiclass.class_weights import given_weights, side_weights
+
+MAX_ROWS_FOR_FLOAT64 = 1000
+"""Up to this number of rows kernel values are computed in float64, which is fast enough."""
+
+MIN_DENSITY_FOR_DENSE = 0.01
+"""Sparse rows are multiplied as dense ones if at least this fraction of their values is stored."""
 
 MAX_ROWS_FOR_TIGHT_TOLERANCE, TIGHT_TOLERANCE = 200, 1e-6
 """Up to this number of rows in all, ``tol`` is multiplied by this factor: the extra iterations take no time."""
@@ -33,44 +44,66 @@ Pair = tuple[Label, Label]
 
 
 @dataclass(frozen=True)
-class TrainingSetup:
-    """The binary problems of a training, and how units work on them.
+class KernelNumerics:
+    """The kernel and how it is evaluated; the same for all later rows."""
 
-    Attributes
-    ----------
-    pairs : list of pairs of classes
-    bounds : array of shape (pairs, 2)
-        Upper bound of alpha for a row of weight 1, per side.
-    numerics : KernelNumerics
-    max_proposed : array of int, shape (pairs,)
-        Number of rows that a unit proposes per iteration, for each direction of each problem.
-    small : array of bool, shape (pairs,)
-        The problems that are solved at once; a unit begins by solving those of its own rows.
-    selection_noise : float
-        The fraction of a violation that is random when rows are selected.
-    prefilters : bool
-        Whether a unit first solves the problem of the selected rows, and proposes only its support vectors.
-    cache_bytes : int
-        Memory for columns of the kernel matrix, per unit.
-    penalty : float
-        On (y'alpha)^2 / 2; negative for the constraint y'alpha = 0.
-    subproblem_tol : float
-        The violation to which subproblems are solved.
-    n_threads : int
-        Threads that a unit may use.
-    """
+    kernel: Kernel
+    dtype: np.dtype[Any]  # the precision of kernel values
+    dense: bool  # whether products of sparse rows are computed on dense copies
+    origin: NDArray[np.float64] | None  # subtracted from rows before products, if the kernel is invariant to shifts
+
+    @classmethod
+    def of(cls, units: Actors[Any], kernel: Kernel, precision: str | None, n_rows: int) -> KernelNumerics:
+        """Choose the numerics from summaries of the units; rows stay local."""
+        summaries: list[RowSummary] = units.call("summarize", isinstance(kernel.gamma, str))
+        with np.errstate(over="ignore", invalid="ignore"):  # values that are too large are reported by their norm
+            summary = reduce(add, summaries)
+        kernel = _with_gamma(kernel, summary).check()
+        dense = summary.stored >= MIN_DENSITY_FOR_DENSE * summary.cells or kernel.is_function
+        row_weight = max(summary.weight / len(summary.sums), TINY)
+        origin = summary.sums / row_weight if kernel.of_distance and dense else None
+        norm = float(np.max(units.call("max_squared_norm", origin)))
+        if not (np.isfinite(norm) and kernel.is_finite(norm, np.dtype(np.float64))):
+            raise DataError("Input X has values too large for the kernel. Rescale the columns.")
+        double = n_rows <= MAX_ROWS_FOR_FLOAT64 or not kernel.fits_float32(norm)
+        dtype = np.dtype(precision or ("float64" if double else "float32"))
+        if not kernel.is_finite(norm, dtype):
+            raise DataError(f"Input X has values too large for the kernel in {dtype.name}. Rescale the columns.")
+        return cls(kernel, dtype, dense, origin)
+
+    def lift(self, rows: Any) -> Lifted:
+        """Prepare rows for products by the kernel, on dense or sparse rows as chosen."""
+        if sparse.issparse(rows) and self.dense:
+            rows = rows.toarray()
+        elif isinstance(rows, np.ndarray) and not self.dense:
+            rows = sparse.csr_array(rows)
+        return self.kernel.lift(rows, self.dtype, self.origin)
+
+
+def _with_gamma(kernel: Kernel, summary: RowSummary) -> Kernel:
+    """The kernel with a number for gamma "scale" or "auto"."""
+    if not isinstance(kernel.gamma, str):
+        return kernel
+    variance, width = float(summary.scatter) / max(float(summary.weight), TINY), len(summary.sums)
+    scaled = kernel.gamma == "scale" and variance > 0 and np.isfinite(variance)
+    return replace(kernel, gamma=1 / (width * variance) if scaled else 1 / width)
+
+
+@dataclass(frozen=True)
+class TrainingSetup:
+    """The binary problems of a training, and how units work on them."""
 
     pairs: list[Pair]
-    bounds: NDArray[np.float64]
+    bounds: NDArray[np.float64]  # (pairs, 2): upper bound of alpha for a row of weight 1, per side
     numerics: KernelNumerics
-    max_proposed: NDArray[np.int64]
-    small: NDArray[np.bool_]
+    max_proposed: NDArray[np.int64]  # per problem: rows that a unit proposes in each direction
+    small: NDArray[np.bool_]  # problems that are solved at once; a unit begins by solving those of its own rows
     selection_noise: float
-    prefilters: bool
-    cache_bytes: int
-    penalty: float
-    subproblem_tol: float
-    n_threads: int
+    prefilters: bool  # whether a unit first solves the problem of the selected rows, and proposes its support vectors
+    cache_bytes: int  # of each unit, for columns of the kernel matrix
+    penalty: float  # on (y'alpha)^2 / 2: M beta for M units; negative for the constraint y'alpha = 0
+    tolerance: float  # of a problem: its violation, or its relative duality gap
+    n_threads: int  # of each unit
 
     @classmethod
     def of(
@@ -92,6 +125,8 @@ class TrainingSetup:
         # fewer iterations; elsewhere all proposed rows have to be sent.
         fraction = n_units if in_process and n_units > 1 else 4 * n_units
         proposed = 1 if one_by_one else max(MIN_PROPOSED_ROWS, options.working_set // fraction)
+        few_rows = sum(class_counts.values()) <= MAX_ROWS_FOR_TIGHT_TOLERANCE
+        tighten = few_rows and not options.stops_on_gap and options.method != "gradient"
         return cls(
             pairs,
             _upper_bounds(options, class_counts, pairs),
@@ -101,10 +136,15 @@ class TrainingSetup:
             0.0 if one_by_one else SELECTION_NOISE,
             n_units > 1 and not one_by_one,
             max(1, options.cache_bytes // n_units),
-            penalty(options, n_units),
-            tolerance(options, class_counts) / 2,
+            -1.0 if options.beta is None else options.beta * n_units,
+            options.tol * (TIGHT_TOLERANCE if tighten else 1.0),
             n_threads if n_units == 1 else 1,
         )
+
+    @property
+    def subproblem_tol(self) -> float:
+        """The violation to which subproblems are solved."""
+        return self.tolerance / 2
 
     @property
     def kernel(self) -> Kernel:
@@ -115,18 +155,6 @@ class TrainingSetup:
     def dtype(self) -> np.dtype[Any]:
         """The precision of kernel values."""
         return self.numerics.dtype
-
-
-def penalty(options: KernelOptions, n_units: int) -> float:
-    """The penalty on (y'alpha)^2 / 2, M beta for M units; negative for the constraint y'alpha = 0."""
-    return -1.0 if options.beta is None else options.beta * n_units
-
-
-def tolerance(options: KernelOptions, class_counts: Mapping[Label, int]) -> float:
-    """The tolerance at which a problem has converged."""
-    few = sum(class_counts.values()) <= MAX_ROWS_FOR_TIGHT_TOLERANCE
-    tighten = few and not options.stops_on_gap and options.method != "gradient"
-    return options.tol * (TIGHT_TOLERANCE if tighten else 1.0)
 
 
 def _upper_bounds(options: KernelOptions, class_counts: Mapping[Label, int], pairs: list[Pair]) -> NDArray[np.float64]:

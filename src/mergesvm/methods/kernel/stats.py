@@ -20,19 +20,11 @@ TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class ProblemStats:
-    """Statistics of some problems over all units.
+    """Statistics of some problems over all units."""
 
-    Attributes
-    ----------
-    high, low : arrays of shape (problems,)
-        The largest v in I_up, and the smallest in I_low.
-    sums : array of shape (problems, N_STATS)
-        The other columns, summed over the units.
-    """
-
-    high: NDArray[np.float64]
-    low: NDArray[np.float64]
-    sums: NDArray[np.float64]
+    high: NDArray[np.float64]  # the largest v in I_up
+    low: NDArray[np.float64]  # the smallest v in I_low
+    sums: NDArray[np.float64]  # (problems, N_STATS): the other columns, summed over the units
 
     @classmethod
     def of(cls, parts: list[NDArray[np.float64]]) -> ProblemStats:
@@ -86,44 +78,20 @@ class ProblemStats:
 
 @dataclass(frozen=True)
 class RowSummary:
-    """Weighted statistics of some rows, from which no row can be read; summaries of different rows can be added.
+    """Weighted statistics of some rows, from which no row can be read; summaries of different rows can be added."""
 
-    Attributes
-    ----------
-    cells, stored : int
-        Number of values, and of those that are stored (all, if rows are dense).
-    weight : float
-        Sum of the weights of all values.
-    sums : array of shape (features,)
-        Weighted sums of the columns.
-    mean, scatter : float
-        Weighted mean of all values, and weighted sum of squared deviations from it.
-    """
-
-    cells: int
-    stored: int
-    weight: float
-    sums: NDArray[np.float64]
-    mean: float
-    scatter: float
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return len(self.sums)
-
-    @property
-    def variance(self) -> float:
-        """Weighted variance of all values."""
-        return float(self.scatter) / max(float(self.weight), TINY)
+    cells: int  # number of values
+    stored: int  # number of values that are stored: all, if rows are dense
+    weight: float  # sum of the weights of all values
+    sums: NDArray[np.float64]  # weighted sums of the columns
+    mean: float  # weighted mean of all values
+    scatter: float  # weighted sum of squared deviations from the mean
 
     def __add__(self, other: RowSummary) -> RowSummary:
-        weight, mean, scatter = pooled_moments(
-            self.weight, self.mean, self.scatter, other.weight, other.mean, other.scatter
-        )
-        return RowSummary(
-            self.cells + other.cells, self.stored + other.stored, weight, self.sums + other.sums, mean, scatter
-        )
+        moments = self.weight, self.mean, self.scatter
+        weight, mean, scatter = pooled_moments(*moments, other.weight, other.mean, other.scatter)
+        cells, stored = self.cells + other.cells, self.stored + other.stored
+        return RowSummary(cells, stored, weight, self.sums + other.sums, mean, scatter)
 
 
 def pooled_moments(count: Any, mean: Any, scatter: Any, other_count: Any, other_mean: Any, other_scatter: Any) -> Any:

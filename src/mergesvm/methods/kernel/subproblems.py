@@ -1,4 +1,4 @@
-"""Subproblems: some rows of many binary problems, solved by sequential minimal optimisation (SMO)."""
+"""Subproblems: some rows of many binary problems, solved by sequential minimal optimisation (SMO); their matrices."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from mergesvm.data.rows.base import spans
 from mergesvm.engines.threads import Threads
+from mergesvm.features.scratch import Scratch
+from mergesvm.methods.kernel.setup import TrainingSetup
+from mergesvm.models.kernel_function import Lifted
 
 MAX_STEPS_PER_ROW = 1000
 """SMO usually needs a few steps per row; this limit ends a subproblem that does not converge."""
@@ -18,25 +21,21 @@ MAX_STEPS_PER_ROW = 1000
 CHUNKS_PER_THREAD = 8
 """Subproblems take unequal time: each thread gets them in this number of chunks."""
 
+MAX_CACHED_BYTES = 64 * 2**20
+"""Keep the kernel matrices of all working sets if they take no more memory than this."""
+
+MIN_REUSED_FRACTION = 1 / 4
+"""Reuse a matrix if at least this fraction of its rows is still in the working set."""
+
+SCRATCH = Scratch()
+
 
 @dataclass
 class Subproblems:
     """Some rows of each of many binary problems, concatenated, with their dual variables.
 
-    Attributes
-    ----------
-    starts : array of int, shape (problems + 1,)
-        Problem k has the entries starts[k] to starts[k + 1].
-    positions : array of int
-        The position of each entry among the lifted rows.
-    y, v, alpha, bound : arrays
-        Sign of the class, y - f with the score f, dual variable, and its upper bound.
-    totals : array of shape (problems,)
-        y'alpha over all rows of a problem, not only those here.
-
-    Examples
-    --------
-    Two rows at 0 and 1, of different classes: alpha (1 - exp(-1)) = 1.
+    Problem k has the entries starts[k] to starts[k + 1]. For two rows at 0 and 1, of different classes, the solution is
+    alpha (1 - exp(-1)) = 1:
 
     >>> y, rows = np.array([-1.0, 1.0]), np.array([[0.0, 0.0, 1.0], [np.sqrt(2), -1.0, 1.0]])
     >>> pair = Subproblems(np.array([0, 2]), np.array([0, 1]), y, y.copy(), np.zeros(2), np.full(2, 9.0), np.zeros(1))
@@ -46,12 +45,12 @@ class Subproblems:
     """
 
     starts: NDArray[np.int64]
-    positions: NDArray[np.int64]
-    y: NDArray[np.float64]
-    v: NDArray[np.float64]
+    positions: NDArray[np.int64]  # of the entries among the lifted rows
+    y: NDArray[np.float64]  # signs of the classes
+    v: NDArray[np.float64]  # y - f with the scores f
     alpha: NDArray[np.float64]
     bound: NDArray[np.float64]
-    totals: NDArray[np.float64]
+    totals: NDArray[np.float64]  # y'alpha over all rows of each problem, not only those here
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -66,10 +65,7 @@ class Subproblems:
         return np.bincount(self.problems, values, len(self)).astype(np.float64)
 
     def intercepts(self, defaults: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The midpoint between the largest v in I_up and the smallest in I_low, by problem.
-
-        A problem for which one of these sets is empty has its default.
-        """
+        """The midpoint of the largest v in I_up and the smallest in I_low, by problem; the default if one is empty."""
         from mergesvm.methods.kernel.jit.smo import midpoints
 
         found = defaults.copy()
@@ -87,21 +83,41 @@ class Subproblems:
         from mergesvm.methods.kernel.jit.smo import solve_subproblems
 
         def solve_chunk(chunk: tuple[int, int]) -> None:
-            here = slice(*chunk)
-            solve_subproblems(
-                self.starts[chunk[0] : chunk[1] + 1],
-                self.positions,
-                rows,
-                kernel,
-                self.y,
-                self.v,
-                self.alpha,
-                self.bound,
-                self.totals[here],
-                penalty,
-                tolerances[here],
-                MAX_STEPS_PER_ROW,
-            )
+            starts, here = self.starts[chunk[0] : chunk[1] + 1], slice(*chunk)
+            state, limits = (self.y, self.v, self.alpha, self.bound), (tolerances[here], MAX_STEPS_PER_ROW)
+            solve_subproblems(starts, self.positions, rows, kernel, *state, self.totals[here], penalty, *limits)
 
         size = max(1, len(self) // (CHUNKS_PER_THREAD * threads.workers))
         threads.map(solve_chunk, list(spans(len(self), size)))
+
+
+class SubproblemMatrices:
+    """Kernel matrices of the working sets; most of their rows stay from one iteration to the next."""
+
+    def __init__(self, setup: TrainingSetup) -> None:
+        self._kernel, self._dtype = setup.kernel, setup.dtype
+        self._matrices: dict[int, tuple[NDArray[np.int64], NDArray[Any]]] = {}
+
+    def get(self, problem: int, indices: NDArray[np.int64], rows: Lifted, n_problems: int) -> NDArray[Any]:
+        """The kernel matrix of these rows of a problem; it may be overwritten by the next call in the same thread."""
+        from mergesvm.methods.kernel.jit.scores import assemble_matrix
+
+        kernel, count = self._kernel, len(indices)
+        if n_problems * count**2 * self._dtype.itemsize > MAX_CACHED_BYTES:
+            K = SCRATCH.take("matrix", (count, count), self._dtype)
+            kernel.fill(kernel.turn(rows), rows, K)
+            return K
+        K = np.empty((count, count), dtype=self._dtype)
+        before, old = self._matrices.pop(problem, (indices[:0], K[:0]))
+        sorter = np.argsort(indices)
+        positions = sorter[np.minimum(np.searchsorted(indices, before, sorter=sorter), count - 1)]
+        stayed = np.flatnonzero(indices[positions] == before)
+        if len(stayed) < int(MIN_REUSED_FRACTION * count):
+            kernel.fill(kernel.turn(rows), rows, K)
+        else:
+            fresh = np.setdiff1d(np.arange(count), positions[stayed], assume_unique=True)
+            part = SCRATCH.take("part", (len(fresh), count), self._dtype)
+            kernel.fill(kernel.turn(rows.take(fresh)), rows, part)
+            assemble_matrix(K, old, stayed, positions[stayed], part, fresh)
+        self._matrices[problem] = indices, K
+        return K

@@ -1,10 +1,14 @@
-"""KernelTrainer: runs trainings of units by a coordinator."""
+"""KernelTrainer: runs trainings of units by a coordinator, each with a TrainingResult."""
 
 from __future__ import annotations
 
+import sys
+import time
 import warnings
+from collections import Counter
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,35 +18,60 @@ from mergesvm.data.labels import Label
 from mergesvm.engines.base import Actors, Engine
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import SolverWarning
-from mergesvm.methods.kernel.coordinator.base import Coordinator
+from mergesvm.methods.kernel.coordinator.base import Coordinator, ProblemStatus
 from mergesvm.methods.kernel.coordinator.gradient import GradientCoordinator
-from mergesvm.methods.kernel.coordinator.policy import Policy, ProblemStatus
 from mergesvm.methods.kernel.coordinator.row_registry import RowRegistry
 from mergesvm.methods.kernel.coordinator.working_set import WorkingSetCoordinator
-from mergesvm.methods.kernel.messages import FinalReply, Reply
-from mergesvm.methods.kernel.numerics import KernelNumerics
+from mergesvm.methods.kernel.messages import Exchange, FinalReply, Reply, RowPacket
 from mergesvm.methods.kernel.options import KernelOptions
-from mergesvm.methods.kernel.progress import Progress
 from mergesvm.methods.kernel.ragged_array import RaggedArray
-from mergesvm.methods.kernel.result import TrainingResult
-from mergesvm.methods.kernel.setup import Pair, TrainingSetup, tolerance
+from mergesvm.methods.kernel.setup import KernelNumerics, Pair, TrainingSetup
 from mergesvm.methods.kernel.stats import ALPHAS, LOSS, TINY, ProblemStats, pooled_moments
 from mergesvm.methods.kernel.warm_start import WarmStart
 from mergesvm.models.score_moments import SideMoments
 
+MIN_SECONDS_BETWEEN_REPORTS = 2.0
+
+Progress = Callable[[int, int, float, int], None]
+"""Called after each iteration with its number, the number of problems that have not converged, the largest violation,
+and the number of shared rows."""
+
+
+class ProgressPrinter:
+    """Prints a line about the progress on standard error every few seconds, and at the end."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, iteration: int, active: int, violation: float, shared: int) -> None:
+        """Print the progress, if the last line was long enough ago."""
+        now = time.monotonic()
+        if now - self._last >= MIN_SECONDS_BETWEEN_REPORTS or not active:
+            self._last = now
+            problems = f"{active} problem{'' if active == 1 else 's'} left"
+            sys.stderr.write(f"iteration {iteration}: {problems}, violation {violation:.1e}, {shared:,} rows shared\n")
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """The dual solution of all pairs of classes, and how it was reached."""
+
+    pairs: list[Pair]
+    class_counts: dict[Label, int]
+    coefs: RaggedArray  # y alpha of the support vectors of each pair, by index of the row
+    support: RowPacket | None  # the rows that are support vectors of any pair
+    intercepts: NDArray[np.float64]  # (pairs,), as are the dual objectives and the duality gaps
+    objectives: NDArray[np.float64]
+    gaps: NDArray[np.float64]
+    violation: float  # the largest violation of the optimality conditions
+    moments: SideMoments
+    n_iter: int
+    exchange: Exchange
+    history: list[float]  # the objective after each iteration, for method "gradient" only
+
 
 class KernelTrainer:
-    """Units with their rows, and the state from which the next training starts.
-
-    Parameters
-    ----------
-    units : Units
-        Of :class:`~mergesvm.methods.kernel.worker.unit.Unit`, or of ``GradientUnit`` for that method.
-    engine : Engine
-    options : KernelOptions
-    threads : Threads
-        By which the coordinator solves subproblems.
-    """
+    """Units with their rows, and the state from which the next training starts; subproblems are solved by threads."""
 
     def __init__(self, units: Actors[Any], engine: Engine, options: KernelOptions, threads: Threads) -> None:
         self.units, self.engine, self.options, self._threads = units, engine, options, threads
@@ -79,8 +108,7 @@ class KernelTrainer:
         if len(request.moved):
             self.units.call("apply", request)
         statuses = [replace(self._statuses.get(pair, ProblemStatus()), stopped="") for pair in setup.pairs]
-        policy = Policy.of(self.options, setup.penalty, tolerance(self.options, class_counts))
-        coordinator = self._coordinator(setup, policy, statuses)
+        coordinator = self._coordinator(setup, statuses)
         self._iterate(coordinator, progress)
         self._statuses = dict(zip(setup.pairs, statuses, strict=True))
         result = self._result(setup, class_counts, coordinator)
@@ -89,31 +117,26 @@ class KernelTrainer:
 
     def _class_counts(self) -> dict[Label, int]:
         """Number of rows of each class, at all units."""
-        counts: dict[Label, int] = {}
+        counts: Counter[Label] = Counter()
         for part in self.units.call("counts"):
-            for label, count in part.items():
-                counts[label] = counts.get(label, 0) + count
-        return counts
+            counts.update(part)
+        return dict(counts)
 
     def _setup(self, class_counts: dict[Label, int]) -> TrainingSetup:
+        options, in_process = self.options, isinstance(self.engine, Threads)
         if self.numerics is None:
-            options, n_rows = self.options, sum(class_counts.values())
+            n_rows = sum(class_counts.values())
             self.numerics = KernelNumerics.of(self.units, options.kernel, options.precision, n_rows)
-        return TrainingSetup.of(
-            self.options,
-            self.numerics,
-            class_counts,
-            len(self.units),
-            in_process=isinstance(self.engine, Threads),
-            n_threads=self._threads.workers,
-        )
+        arguments = options, self.numerics, class_counts, len(self.units)
+        return TrainingSetup.of(*arguments, in_process=in_process, n_threads=self._threads.workers)
 
-    def _coordinator(self, setup: TrainingSetup, policy: Policy, statuses: list[ProblemStatus]) -> Coordinator:
+    def _coordinator(self, setup: TrainingSetup, statuses: list[ProblemStatus]) -> Coordinator:
+        common = setup, self.options, self.registry, statuses
         if self.options.method != "gradient":
-            return WorkingSetCoordinator(setup, policy, self.registry, statuses, self._threads)
+            return WorkingSetCoordinator(*common, self._threads)
         eigenvalues = np.array(self.units.call("largest_eigenvalues", setup.penalty))
         bounds = eigenvalues.reshape(len(self.units), -1).sum(axis=0)
-        return GradientCoordinator(setup, policy, self.registry, statuses, bounds, self.options.accelerated)
+        return GradientCoordinator(*common, bounds)
 
     def _iterate(self, coordinator: Coordinator, progress: Progress | None) -> None:
         """Exchange messages between coordinator and units until all problems have stopped."""

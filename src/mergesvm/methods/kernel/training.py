@@ -13,12 +13,9 @@ from mergesvm.data.labels import Label
 from mergesvm.engines.base import Engine
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, SubtractionError
-from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.kernel.messages import EMPTY
 from mergesvm.methods.kernel.options import KernelOptions
-from mergesvm.methods.kernel.progress import Progress
-from mergesvm.methods.kernel.result import TrainingResult
-from mergesvm.methods.kernel.trainer import KernelTrainer
+from mergesvm.methods.kernel.trainer import KernelTrainer, Progress, TrainingResult
 from mergesvm.methods.kernel.units import Collection, common_signature, make_units, own_values
 from mergesvm.models.domain import Domain
 from mergesvm.models.expansion import Expansion
@@ -33,51 +30,31 @@ class KernelTraining:
     Call :meth:`close` to release the units; under MPI each rank does so on its own. If a change of the units fails,
     they are closed, because some of them may have changed and others not.
 
-    Parameters
-    ----------
-    trainer : KernelTrainer
-    signature : Signature
-    ties : str
-    precision : {"float64", "float32"}
-        Of predictions.
-
-    Attributes
-    ----------
-    model : KernelModel
-    result : TrainingResult
-        Of the last training.
-    support : array of int, shape (vectors,)
-        Indices of the support vectors, counted over all rows in the order in which they were given.
-    n_iter : int
-        Iterations of all trainings.
+    Rows are distributed by :func:`~mergesvm.methods.kernel.units.make_units`. ``precision`` is that of predictions.
     """
 
     model: KernelModel
-    result: TrainingResult
-    support: NDArray[np.int64]
+    result: TrainingResult  # of the last training
+    support: NDArray[np.int64]  # indices of the support vectors, counted over all rows in the order they were given
 
-    def __init__(self, trainer: KernelTrainer, signature: Signature, ties: str, precision: str) -> None:
-        self.trainer, self.signature, self._ties, self._precision = trainer, signature, ties, precision
-        self.n_iter, self.closed = 0, False
-        sizes: list[int] = trainer.units.call("size")
-        self._n_given = sum(sizes)
-        trainer.units.call("renumber", each=(np.cumsum(sizes) - sizes).tolist())
-
-    @classmethod
-    def start(
-        cls,
+    def __init__(
+        self,
         rows: Batch | Collection,
         options: KernelOptions,
         n_units: int | None,
         engine: Engine,
         threads: Threads,
         *,
-        ties: str = "recount",
-        precision: str = "float64",
-    ) -> KernelTraining:
-        """Distribute rows to units: see :func:`~mergesvm.methods.kernel.units.make_units`."""
-        units, signature = make_units(rows, options.method, n_units, engine)
-        return cls(KernelTrainer(units, engine, options, threads), signature, ties, precision)
+        ties: str,
+        precision: str,
+    ) -> None:
+        units, self.signature = make_units(rows, options.method, n_units, engine)
+        self.trainer = KernelTrainer(units, engine, options, threads)
+        self._ties, self._precision = ties, precision
+        self.n_iter, self.closed = 0, False  # n_iter counts the iterations of all trainings
+        sizes: list[int] = units.call("size")
+        self._n_given = sum(sizes)
+        units.call("renumber", each=(np.cumsum(sizes) - sizes).tolist())
 
     def set_options(self, options: KernelOptions) -> None:
         """Change how to train; options that define the model cannot change."""
@@ -184,13 +161,10 @@ def _dual_coef(
 
 
 def _matched(found: list[list[list[int] | None]], where: str) -> NDArray[np.int64]:
-    """For each wanted row, the index of an equal row at any unit; each index is used once.
-
-    Rows of weight 0 are skipped: they were never learned.
-    """
+    """For each wanted row, the index of an equal row at any unit; each index is used once."""
     taken: set[int] = set()
     for row, candidates in enumerate(zip(*found, strict=True)):
-        if candidates[0] is None:
+        if candidates[0] is None:  # a row of weight 0, which was never learned
             continue
         index = next((index for part in candidates for index in part or () if index not in taken), None)
         if index is None:

@@ -21,20 +21,11 @@ from mergesvm.methods.kernel.worker.unit import Unit
 
 @dataclass(frozen=True)
 class Collection:
-    """Rows, labels and optional weights as partitioned collections on the workers of an engine.
-
-    Attributes
-    ----------
-    content : tuple of collections
-    width : int
-        Number of features.
-    names : tuple of str, or None
-        Feature names.
-    """
+    """Rows, labels and optional weights as partitioned collections on the workers of an engine."""
 
     content: tuple[Any, ...]
-    width: int
-    names: tuple[str, ...] | None
+    width: int  # number of features
+    names: tuple[str, ...] | None  # of the features
 
 
 def make_units(
@@ -55,7 +46,7 @@ def make_units(
                 f"start {n_units} ranks."
             )
         signature = common_signature(rows, engine)
-        return engine.actors(partial(_own_unit, kind, rows), range(engine.workers)), signature
+        return engine.actors(lambda _: kind(rows), range(engine.workers)), signature
     count = n_units or (1 if isinstance(engine, Threads) else engine.workers)
     parts = list(rows.slices(count))
     parts += [Batch(copy_of_rows(rows.rows, 0, 0), rows.labels.part(0, 0), None)] * (count - len(parts))
@@ -70,15 +61,7 @@ def common_signature(batch: Batch, engine: Engine) -> Signature:
 
 def own_values(value: Any, engine: Engine) -> list[Any]:
     """The values of all ranks, under MPI."""
-    return engine.map(partial(_own_value, value), range(engine.workers))
-
-
-def _own_unit(kind: type[Unit], batch: Batch, _: int) -> Unit:
-    return kind(batch)
-
-
-def _own_value(value: Any, _: int) -> Any:
-    return value
+    return engine.map(lambda _: value, range(engine.workers))
 
 
 def _units_of_partitions(
@@ -94,8 +77,7 @@ def _units_of_partitions(
         )
     units = engine.actors(partial(_unit_of_partition, kind, rows.width, rows.names), parts)
     try:
-        labels: list[list[Any]] = units.call("labels")
-        kinds = [label_kind(part[0]) if part else None for part in labels]
+        kinds = [label_kind(next(iter(counts))) if counts else None for counts in units.call("counts")]
         return units, _joined([Signature(Identity(), rows.width, rows.names, labels=kind) for kind in kinds])
     except BaseException:
         units.close()

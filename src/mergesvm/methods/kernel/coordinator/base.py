@@ -1,51 +1,51 @@
-"""Coordinator: what the coordinators of all methods have in common."""
+"""Coordinator, the base of all methods, and ProblemStatus, the state of each binary problem."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mergesvm.methods.kernel.coordinator.exchange import Exchange
-from mergesvm.methods.kernel.coordinator.policy import Policy, ProblemStatus
 from mergesvm.methods.kernel.coordinator.row_registry import RowRegistry
-from mergesvm.methods.kernel.messages import Reply
+from mergesvm.methods.kernel.messages import Exchange, Reply
+from mergesvm.methods.kernel.options import KernelOptions
 from mergesvm.methods.kernel.setup import TrainingSetup
 
 
+@dataclass
+class ProblemStatus:
+    """The state of one binary problem.
+
+    ``stopped`` is why it is no longer worked on: "converged", "max_iter", "stalled" or "max_support_vectors".
+    """
+
+    objective: float = 0.0
+    total: float = 0.0  # y'alpha
+    stopped: str = ""
+
+
+@dataclass(eq=False)
 class Coordinator(ABC):
     """Decides in each iteration of a training which dual variables change, and tells all units.
 
-    Parameters
-    ----------
-    setup : TrainingSetup
-    policy : Policy
-    registry : RowRegistry
-    statuses : list of ProblemStatus
-        The state of each problem, which is updated.
-
-    Attributes
-    ----------
-    n_iter : int
-    violation : float
-        The largest of all problems, or the largest relative duality gap if that is what stops the training.
-    exchange : Exchange
-    history : list of float
-        The objective after each iteration, for the gradient method only.
+    ``violation`` is the largest of all problems, or the largest relative duality gap if that stops the training.
+    ``history`` has the objective after each iteration, for the gradient method only.
     """
 
     unit_method: ClassVar[str]
     """The method of a unit that takes the arguments which the coordinator returns."""
 
-    def __init__(
-        self, setup: TrainingSetup, policy: Policy, registry: RowRegistry, statuses: list[ProblemStatus]
-    ) -> None:
-        self._setup, self._policy = setup, policy
-        self.registry, self.statuses = registry, statuses
+    setup: TrainingSetup
+    options: KernelOptions
+    registry: RowRegistry
+    statuses: list[ProblemStatus]  # of all problems; they are updated
+
+    def __post_init__(self) -> None:
         self.exchange, self.n_iter, self.violation = Exchange(), 0, np.inf
         self.history: list[float] = []
-        self._active = np.arange(len(statuses))
+        self._active = np.arange(len(self.statuses))
 
     @abstractmethod
     def first(self) -> tuple[Any, ...]:
@@ -59,4 +59,4 @@ class Coordinator(ABC):
         """Add the rows that units sent to the registry."""
         for reply in replies:
             if reply.new_rows is not None:
-                self.registry.add(reply.new_rows, self._setup.numerics.lift(reply.new_rows.rows))
+                self.registry.add(reply.new_rows, self.setup.numerics.lift(reply.new_rows.rows))

@@ -16,19 +16,10 @@ class RowRegistry:
 
     It is kept between trainings, so that the next one continues from there. A row has an *index* among all rows that
     were given, a *position* in this registry, and, once it has been sent to all units, an *id*.
-
-    Attributes
-    ----------
-    lifted : LiftedStore
-    raw : RowStore
-        The rows as they were given.
-    labels : list
-    n_shared : int
-        Number of rows that all units have.
     """
 
     def __init__(self) -> None:
-        self.lifted, self.raw = LiftedStore(), RowStore()
+        self.lifted, self.raw = LiftedStore(), RowStore()  # raw: as they were given
         self.labels: list[Label] = []
         self._positions, self._ids = EMPTY, EMPTY  # by index; -1 for none
         self.n_shared = 0
@@ -39,20 +30,18 @@ class RowRegistry:
         if missing > 0:
             more = np.full(missing + len(self._positions), -1, np.int64)
             self._positions, self._ids = np.append(self._positions, more), np.append(self._ids, more)
-        self._positions[packet.indices] = len(self.labels) + np.arange(len(packet))
+        self._positions[packet.indices] = len(self.labels) + np.arange(len(packet.labels))
         self.lifted.append(lifted)
         self.raw.append(packet.rows)
         self.labels += packet.labels
 
     def positions(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """The positions of rows in the registry."""
-        positions: NDArray[np.int64] = self._positions[indices]
-        return positions
+        return self._positions[indices]
 
     def ids(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """The ids of rows that are shared with all units."""
-        ids: NDArray[np.int64] = self._ids[indices]
-        return ids
+        return self._ids[indices]
 
     def share(self, indices: NDArray[np.int64]) -> RowPacket | None:
         """Give ids to the rows that have none, and return these rows, to be sent to all units."""

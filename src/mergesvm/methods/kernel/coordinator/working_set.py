@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from mergesvm.engines.threads import Threads
 from mergesvm.methods.kernel.coordinator.base import Coordinator
-from mergesvm.methods.kernel.coordinator.kept_rows import KeptRows
-from mergesvm.methods.kernel.coordinator.matrix_cache import SubproblemMatrices
-from mergesvm.methods.kernel.coordinator.policy import Policy, ProblemStatus
 from mergesvm.methods.kernel.coordinator.row_registry import RowRegistry
 from mergesvm.methods.kernel.messages import EMPTY, Reply, Request
 from mergesvm.methods.kernel.ragged_array import RaggedArray
-from mergesvm.methods.kernel.setup import TrainingSetup
 from mergesvm.methods.kernel.stats import TINY, ProblemStats
-from mergesvm.methods.kernel.subproblems import MAX_STEPS_PER_ROW, Subproblems
+from mergesvm.methods.kernel.subproblems import MAX_STEPS_PER_ROW, SubproblemMatrices, Subproblems
+
+RELATIVE_SUBPROBLEM_TOL = 0.05
+"""Subproblems of the working-set method are solved to this fraction of the largest violation."""
 
 STALLED_ITERATIONS, MIN_RELATIVE_GAIN = 50, 1e-11
 """Training has stalled if this number of iterations gained less than this fraction of the objective."""
@@ -26,59 +25,79 @@ STALLED_ITERATIONS, MIN_RELATIVE_GAIN = 50, 1e-11
 
 @dataclass
 class WorkingSets:
-    """The working sets of an iteration, and the solution of their subproblems.
+    """The working sets of an iteration, and the solution of their subproblems."""
 
-    Attributes
-    ----------
-    problems : array of int
-        The problem of each subproblem.
-    indices : array of int
-        The indices of the rows of all subproblems.
-    subproblems : Subproblems
-    steps : array
-        The change of y alpha of each row.
-    """
-
-    problems: NDArray[np.int64]
-    indices: NDArray[np.int64]
+    problems: NDArray[np.int64]  # the problem of each subproblem
+    indices: NDArray[np.int64]  # of the rows of all subproblems
     subproblems: Subproblems
-    steps: NDArray[np.float64]
+    steps: NDArray[np.float64]  # the change of y alpha of each row
 
 
+class KeptRows:
+    """The free support vectors of the last working set of each problem, at most ``max_kept``, the newest first."""
+
+    def __init__(self, n_problems: int, max_kept: int) -> None:
+        self._n_problems, self._max_kept = n_problems, max_kept
+        self._problems, self._indices = EMPTY, EMPTY  # of all kept rows; problems ascend
+
+    def of(self, problems: NDArray[np.int64], registry: RowRegistry) -> RaggedArray:
+        """Ids of the kept rows of some problems."""
+        here = self._mask(problems)[self._problems]
+        starts = np.append(np.searchsorted(self._problems[here], problems), here.sum())
+        return RaggedArray(starts, registry.ids(self._indices[here]))
+
+    def update(self, solved: NDArray[np.int64], row_indices: NDArray[np.int64], subproblems: Subproblems) -> None:
+        """Keep the free support vectors of subproblems that have been solved."""
+        free = np.flatnonzero((subproblems.alpha > 0) & (subproblems.alpha < subproblems.bound))
+        problems, indices = solved[subproblems.problems[free]], row_indices[free]
+        if len(free) and np.bincount(problems).max() > self._max_kept:
+            problems, indices = self._newest(problems, indices)
+        others = ~self._mask(solved)[self._problems]
+        problems, indices = np.append(self._problems[others], problems), np.append(self._indices[others], indices)
+        order = np.argsort(problems, kind="stable")
+        self._problems, self._indices = problems[order], indices[order]
+
+    def _newest(
+        self, problems: NDArray[np.int64], indices: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """At most ``max_kept`` rows per problem, first those that were not kept before."""
+        stride = 1 + max(indices.max(), self._indices.max(initial=0))
+        old = np.isin(problems * stride + indices, self._problems * stride + self._indices)
+        order = np.lexsort((old, problems))
+        problems, indices = problems[order], indices[order]
+        newest = np.arange(len(problems)) - np.searchsorted(problems, problems) < self._max_kept
+        return problems[newest], indices[newest]
+
+    def _mask(self, problems: NDArray[np.int64]) -> NDArray[np.bool_]:
+        mask = np.zeros(self._n_problems, dtype=bool)
+        mask[problems] = True
+        return mask
+
+
+@dataclass(eq=False)
 class WorkingSetCoordinator(Coordinator):
     """Solves in each iteration the dual problems restricted to a working set (decomposition, as in LIBSVM).
 
-    Units propose their worst violators. These rows, and free support vectors from before, are the working set. Its
-    subproblem is solved with all other dual variables fixed, so the objective never decreases.
-
-    Parameters are those of :class:`~mergesvm.methods.kernel.coordinator.base.Coordinator`, and
-
-    threads : Threads
-        For solving many subproblems.
+    Units propose their worst violators. These rows, and free support vectors from before (all support vectors in the
+    active-set method), are the working set. Its subproblem is solved with all other dual variables fixed, so the
+    objective never decreases. Rows that stay at a bound are shrunk: left out until the other rows have converged.
     """
 
     unit_method = "step"
+    threads: Threads  # for solving many subproblems
 
-    def __init__(
-        self,
-        setup: TrainingSetup,
-        policy: Policy,
-        registry: RowRegistry,
-        statuses: list[ProblemStatus],
-        threads: Threads,
-    ) -> None:
-        super().__init__(setup, policy, registry, statuses)
-        self._threads = threads
-        self._kept = KeptRows(len(statuses), policy.max_kept)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._active_set = self.options.method == "active-set"
+        self._kept = KeptRows(len(self.statuses), self.options.working_set)
         self._gains: list[float] = []
-        self._matrices = SubproblemMatrices(setup, registry)
-        self._intercepts = np.array([status.total * max(policy.penalty, 0.0) for status in statuses])
+        self._matrices = SubproblemMatrices(self.setup)
+        self._intercepts = np.array([status.total * max(self.setup.penalty, 0.0) for status in self.statuses])
 
     def first(self) -> tuple[Request]:
         """The first request: no dual variable changes yet."""
-        keeps_support = self._policy.keeps_support
-        working_set = None if keeps_support else RaggedArray.empty(len(self.statuses))
-        return (Request.start(self._active, self._intercepts, working_set, solve_locally=not keeps_support),)
+        working_set = None if self._active_set else RaggedArray.empty(len(self.statuses))
+        return (Request.start(self._active, self._intercepts, working_set, solve_locally=not self._active_set),)
 
     def next(self, replies: list[Reply]) -> tuple[Request]:
         """The request that follows on the replies of the units; without active problems when all have stopped."""
@@ -87,26 +106,26 @@ class WorkingSetCoordinator(Coordinator):
         self.n_iter += len(solved_locally) > 0
         shrunk = sum(reply.n_shrunk for reply in replies) > 0
         stats, violations = self._check_convergence(replies, shrunk)
-        unconverged = violations > self._policy.tolerance
+        unconverged = violations > self.setup.tolerance
         if not shrunk:
             for p in self._active[~unconverged]:
                 self.statuses[p].stopped = self.statuses[p].stopped or "converged"
         self.violation = float(violations.max(initial=0.0))
         going = np.array([not self.statuses[p].stopped for p in self._active], dtype=bool) & unconverged
-        if self._policy.max_iter is not None and self.n_iter >= self._policy.max_iter:
+        if self.options.max_iter is not None and self.n_iter >= self.options.max_iter:
             for p in self._active[going & (not shrunk)]:
                 self.statuses[p].stopped = "max_iter"
             going[:] = False
         solution = self._solve(np.flatnonzero(going), replies, shrunk)
         # A problem stops only after shrunk rows have been checked, too.
-        unshrink = not self._policy.shrinks or solution is None
+        unshrink = self._active_set or solution is None
         request = self._request(solution, np.concatenate([EMPTY, *solved_locally]), stats, unshrink)
         self.exchange.record(replies, request)
         return (request,)
 
     def _check_convergence(self, replies: list[Reply], shrunk: bool) -> tuple[ProblemStats, NDArray[np.float64]]:
         """Statistics of the active problems, and how far each is from the optimum: violation, or relative gap."""
-        stats, penalty = ProblemStats.of([reply.stats for reply in replies]), self._policy.penalty
+        stats, penalty = ProblemStats.of([reply.stats for reply in replies]), self.setup.penalty
         if not shrunk:  # exact sums over all rows replace those that were updated step by step
             objectives = stats.objectives(penalty)
             for at, p in enumerate(self._active):
@@ -114,13 +133,13 @@ class WorkingSetCoordinator(Coordinator):
         self._intercepts = stats.midpoints if penalty < 0 else self._penalised_intercepts()
         violations = stats.violations(penalty, self._intercepts)
         self._violations = np.where(np.isfinite(violations), violations, 0.0)
-        if self._policy.stops_on_gap and not shrunk:
+        if self.options.stops_on_gap and not shrunk:
             # The intercepts are those of the previous iteration, which also give an upper bound of the gap.
             return stats, stats.relative_gaps(penalty, np.array([self.statuses[p].objective for p in self._active]))
         return stats, self._violations
 
     def _penalised_intercepts(self) -> NDArray[np.float64]:
-        return self._policy.penalty * np.array([self.statuses[p].total for p in self._active])
+        return self.setup.penalty * np.array([self.statuses[p].total for p in self._active])
 
     def _solve(self, going: NDArray[np.intp], replies: list[Reply], shrunk: bool) -> WorkingSets | None:
         """Solve the subproblems of some active problems; None if there are none, or if training has stalled."""
@@ -133,12 +152,12 @@ class WorkingSetCoordinator(Coordinator):
         self._solve_subproblems(sets, going)
         sets.steps = subproblems.y * (subproblems.alpha - alpha)
         gains, moved = subproblems.sums((v + subproblems.v) * sets.steps) / 2, subproblems.sums(sets.steps)
-        gains -= max(self._policy.penalty, 0.0) * (moved * subproblems.totals + moved**2 / 2)
-        if self._policy.max_support_vectors is not None:
+        gains -= max(self.setup.penalty, 0.0) * (moved * subproblems.totals + moved**2 / 2)
+        if self.options.max_support_vectors is not None:
             self._stop_without_gain(sets, gains, moved, alpha)
         if self._has_stalled(going, float(gains.sum()), shrunk):
             return None
-        if self._policy.penalty < 0:  # units select violators by the intercepts after these steps
+        if self.setup.penalty < 0:  # units select violators by the intercepts after these steps
             self._intercepts[going] = subproblems.intercepts(self._intercepts[going])
         for p, gain, step in zip(sets.problems, gains.tolist(), moved.tolist(), strict=True):
             self.statuses[p].objective += gain
@@ -161,46 +180,43 @@ class WorkingSetCoordinator(Coordinator):
         return WorkingSets(self._active[going], indices, subproblems, np.zeros(len(y)))
 
     def _solve_subproblems(self, sets: WorkingSets, going: NDArray[np.intp]) -> None:
-        policy, setup = self._policy, self._setup
-        least = 0.0 if policy.stops_on_gap else setup.subproblem_tol  # the tolerance of a gap is not one of violations
-        to_the_end = setup.small[sets.problems] & (not policy.stops_on_gap)
-        fractions = np.where(to_the_end, 0.0, policy.relative_subproblem_tol)
-        tolerances = np.maximum(fractions * self._violations[going], least)
+        setup, by_gap = self.setup, self.options.stops_on_gap
+        least = 0.0 if by_gap else setup.subproblem_tol  # the tolerance of a gap is not one of violations
+        to_the_end = (setup.small[sets.problems] & (not by_gap)) | self._active_set
+        tolerances = np.maximum(np.where(to_the_end, 0.0, RELATIVE_SUBPROBLEM_TOL) * self._violations[going], least)
         kernel, rows = setup.kernel, self.registry.lifted
         # Many problems of narrow rows are solved in one compiled call; for others matrix products are faster.
-        many = len(going) > 1 and len(rows) > 0 and not policy.keeps_support
+        many = len(going) > 1 and len(rows) > 0 and not self._active_set
         if many and not kernel.is_function and rows.all().narrow:
-            sets.subproblems.solve(rows.all().matrix, kernel.jit_parameters, policy.penalty, tolerances, self._threads)
+            sets.subproblems.solve(rows.all().matrix, kernel.jit_parameters, setup.penalty, tolerances, self.threads)
         else:
-            self._threads.map(lambda k: self._solve_one(sets, k, float(tolerances[k])), range(len(going)))
+            self.threads.map(lambda k: self._solve_one(sets, k, float(tolerances[k])), range(len(going)))
 
     def _solve_one(self, sets: WorkingSets, k: int, tolerance: float) -> None:
         """Solve one subproblem from its full kernel matrix."""
         subproblems, span = sets.subproblems, sets.subproblems.span(k)
         if span.start == span.stop:
             return
-        y, v, alpha, bound = (
-            part[span] for part in (subproblems.y, subproblems.v, subproblems.alpha, subproblems.bound)
-        )
-        old_alpha, old_v = alpha.copy(), v.copy()
-        K = self._matrices.get(int(sets.problems[k]), sets.indices[span], len(self._active))
+        y, v, alpha, bound = (getattr(subproblems, name)[span] for name in ("y", "v", "alpha", "bound"))
+        old_alpha, old_v, limit = alpha.copy(), v.copy(), self.options.max_support_vectors
+        rows = self.registry.lifted.take(subproblems.positions[span])
+        K = self._matrices.get(int(sets.problems[k]), sets.indices[span], rows, len(self._active))
         self._smo(K, y, v, alpha, bound, float(subproblems.totals[k]), tolerance)
-        if self._policy.max_support_vectors is not None and (alpha > 0).sum() > self._policy.max_support_vectors:
-            alpha[:] = self._pruned(K, y, alpha, bound)
+        if limit is not None and (alpha > 0).sum() > limit:
+            alpha[:] = self._pruned(K, y, alpha, bound, limit)
             v[:] = old_v - K @ (y * (alpha - old_alpha))
 
     def _smo(self, K: Any, y: Any, v: Any, alpha: Any, bound: Any, total: float, tolerance: float) -> None:
         from mergesvm.methods.kernel.jit.smo import solve_subproblem
 
         max_steps = MAX_STEPS_PER_ROW * max(len(y), 100)
-        solve_subproblem(K, y, v, alpha, bound, total, self._policy.penalty, tolerance, max_steps)
+        solve_subproblem(K, y, v, alpha, bound, total, self.setup.penalty, tolerance, max_steps)
 
-    def _pruned(self, K: Any, y: Any, alpha: Any, bound: Any) -> NDArray[np.float64]:
+    def _pruned(self, K: Any, y: Any, alpha: Any, bound: Any, limit: int) -> NDArray[np.float64]:
         """Solve for the allowed number of support vectors, those with the largest alpha relative to its bound."""
-        limit = self._policy.max_support_vectors
         kept = np.sort(np.argsort(-alpha / np.maximum(bound, TINY), kind="stable")[:limit])
         solution, v = np.zeros(len(kept)), y[kept].copy()
-        self._smo(K[np.ix_(kept, kept)], y[kept], v, solution, bound[kept], 0.0, self._policy.tolerance / 2)
+        self._smo(K[np.ix_(kept, kept)], y[kept], v, solution, bound[kept], 0.0, self.setup.subproblem_tol)
         pruned = np.zeros(len(alpha))
         pruned[kept] = solution
         return pruned
@@ -230,7 +246,7 @@ class WorkingSetCoordinator(Coordinator):
         """The steps of the working sets, and what units need for the next iteration."""
         moved, steps, changed = EMPTY, RaggedArray.empty(0), solved_locally
         if sets is not None:
-            if not self._policy.keeps_support:
+            if not self._active_set:
                 self._kept.update(sets.problems, sets.indices, sets.subproblems)
             rows = np.flatnonzero(sets.steps)
             counts = np.bincount(sets.subproblems.problems[rows], minlength=len(sets.problems))
@@ -242,8 +258,8 @@ class WorkingSetCoordinator(Coordinator):
             steps = RaggedArray(starts, self.registry.ids(indices), sets.steps[rows])
         stay = np.array([not self.statuses[p].stopped for p in self._active], dtype=bool)
         self._active, self._intercepts = self._active[stay], self._intercepts[stay]
-        if self._policy.penalty > 0:
+        if self.setup.penalty > 0:
             self._intercepts = self._penalised_intercepts()
         limits = np.column_stack([stats.high[stay], stats.low[stay]])
-        kept = None if self._policy.keeps_support else self._kept.of(self._active, self.registry)
+        kept = None if self._active_set else self._kept.of(self._active, self.registry)
         return Request(new_rows, moved, steps, self._active, kept, self._intercepts, limits, unshrink)

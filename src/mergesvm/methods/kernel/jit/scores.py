@@ -79,28 +79,15 @@ def add_columns(score, score_starts, starts, slots, steps, columns, count):  # t
 
 @njit(nogil=True, fastmath=SUM_MATH, error_model="numpy", cache=True)
 def add_within_classes(  # type: ignore[no-untyped-def]
-    score,
-    sides,
-    side_starts,
-    score_starts,
-    counts,
-    offsets,
-    lifted,
-    starts,
-    ids,
-    steps,
-    shared,
-    used,
-    used_starts,
-    kernel,
+    score, sides, side_starts, score_starts, counts, offsets, own, starts, ids, steps, shared, used, used_starts, kernel
 ):  # pragma: no cover
     """Add the effect of steps on the scores of rows of the same class, for many problems, without caching.
 
     Problem k has the entries starts[k] to starts[k + 1] of ids (of the turned ``shared`` rows) and of steps. The ids of
     class c among them are used[used_starts[c] : used_starts[c + 1]]; the problems and sides of class c, as
-    2 k + side, are sides[side_starts[c] : side_starts[c + 1]]. The rows of a side are those of ``lifted`` from
-    offsets[k, side] on, and their scores begin at score_starts[k, side]. Kernel values are computed once for all
-    problems of a class.
+    2 k + side, are sides[side_starts[c] : side_starts[c + 1]]. The rows of a side are those of ``own``, the lifted rows
+    of the unit, from offsets[k, side] on, and their scores begin at score_starts[k, side]. Kernel values are computed
+    once for all problems of a class.
     """
     positions = np.full(shared.shape[0], -1)
     for c in range(used_starts.size - 1):
@@ -110,9 +97,9 @@ def add_within_classes(  # type: ignore[no-untyped-def]
             size = uint64(counts[k, side])
             if size == 0:  # this unit has no rows of the class
                 break
-            rows = lifted[offsets[k, side] : offsets[k, side] + counts[k, side]]
+            rows = own[offsets[k, side] : offsets[k, side] + counts[k, side]]
             values = kernel_block(shared[block], rows, kernel)
-            part = np.empty(size, lifted.dtype)
+            part = np.empty(size, own.dtype)
             for position in range(block.size):
                 positions[block[position]] = position
             for at in range(side_starts[c], side_starts[c + 1]):
@@ -120,7 +107,7 @@ def add_within_classes(  # type: ignore[no-untyped-def]
                 part[:] = 0
                 for entry in range(starts[k], starts[k + 1]):
                     if positions[ids[entry]] >= 0:
-                        step, row = lifted.dtype.type(steps[entry]), values[positions[ids[entry]]]
+                        step, row = own.dtype.type(steps[entry]), values[positions[ids[entry]]]
                         for t in range(size):
                             part[t] += step * row[t]
                 out = score[score_starts[k, side] :]
@@ -131,7 +118,7 @@ def add_within_classes(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def add_between_classes(  # type: ignore[no-untyped-def]
-    score, pairs, codes, score_starts, counts, offsets, lifted, starts, ids, steps, shared, kernel
+    score, pairs, codes, score_starts, counts, offsets, own, starts, ids, steps, shared, kernel
 ):  # pragma: no cover
     """Add the effect of steps on the scores of rows of the other class: see :func:`add_within_classes`.
 
@@ -145,8 +132,8 @@ def add_between_classes(  # type: ignore[no-untyped-def]
             size, start, offset = counts[k, side], score_starts[k, side], offsets[k, side]
             for first in range(0, across.size if size else 0, MAX_BLOCK_ROWS):
                 block = across[first : first + MAX_BLOCK_ROWS]
-                values = kernel_block(shared[ids[here][block]], lifted[offset : offset + size], kernel)
-                score[start : start + size] += np.dot(steps[here][block].astype(lifted.dtype), values)
+                values = kernel_block(shared[ids[here][block]], own[offset : offset + size], kernel)
+                score[start : start + size] += np.dot(steps[here][block].astype(own.dtype), values)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)

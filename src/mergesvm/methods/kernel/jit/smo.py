@@ -254,10 +254,7 @@ def change_alpha(alpha, bound, sign, t, d):  # type: ignore[no-untyped-def] # pr
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def midpoints(starts, sign, v, alpha, bound, intercepts):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The intercepts of many problems: the midpoint between the largest v in I_up and the smallest in I_low.
-
-    Where one of these sets is empty, the intercept is unchanged.
-    """
+    """The midpoint of the largest v in I_up and the smallest in I_low of many problems; unchanged if one is empty."""
     for k in range(starts.size - 1):
         high, low = -np.inf, np.inf
         for t in range(starts[k], starts[k + 1]):

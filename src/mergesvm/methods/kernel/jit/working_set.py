@@ -98,24 +98,11 @@ def keep_largest(values, entries, room, selected, count):  # type: ignore[no-unt
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def select_violators(  # type: ignore[no-untyped-def]
-    problems,
-    starts,
-    counts,
-    score,
-    alpha,
-    bound,
-    intercepts,
-    max_selected,
-    noise,
-    seed,
-    rows,
-    excluded,
-    selected,
-    found,
+    problems, starts, counts, score, alpha, bound, intercepts, max_rows, noise, seed, rows, excluded, selected, found
 ):  # pragma: no cover
-    """Select the worst violators of each problem: up to max_selected[p] that should increase, and that should decrease.
+    """Select the worst violators of each problem: up to max_rows[p] that should increase, and that should decrease.
 
-    Entries go to selected (problems, 2 x the largest max_selected), of which the first found (problems,) are used. A
+    Entries go to selected (problems, 2 x the largest max_rows), of which the first found (problems,) are used. A
     violator is on the wrong side of the intercept; if there is none, the row nearest to it is selected. The worst
     violators alone are often outliers: so each violation but the largest is reduced by a random fraction of up to
     ``noise``, the same for a row in all problems, so that problems select common rows. Excluded rows, which are in the
@@ -151,7 +138,7 @@ def select_violators(  # type: ignore[no-untyped-def]
             for k in range(size):
                 if entries[k] == last:
                     violations[k] = worst  # the worst violator is always selected
-            count = keep_largest(violations[:size], entries[:size], max_selected[p], selected[at], count)
+            count = keep_largest(violations[:size], entries[:size], max_rows[p], selected[at], count)
         found[at] = count
 
 
@@ -191,10 +178,7 @@ def prefilter(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def write_proposals(entries, at, heads, active, starts, score, alpha, bound, rows, keys, values):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Write row, v, alpha, bound and y of entries of the active problems where the heads of the problems point.
-
-    The heads advance.
-    """
+    """Write row, v, alpha, bound and y of entries of active problems at the heads of the problems, which advance."""
     for k in range(entries.size):
         t, to = entries[k], heads[at[k]]
         y = 1.0 if t >= starts[active[at[k]], 1] else -1.0
@@ -205,9 +189,9 @@ def write_proposals(entries, at, heads, active, starts, score, alpha, bound, row
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def gather_proposals(chosen, starts, keys, values, heads, indices, v, alpha, bound, sign):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Append the rows that a unit proposes, (v, alpha, bound, y), where the heads of the problems point.
+    """Append the rows that a unit proposes, (v, alpha, bound, y), at the heads of the problems, which advance.
 
-    The heads advance. Problem chosen[k] has the entries from starts[chosen[k]] on, and head k.
+    Problem chosen[k] has the entries from starts[chosen[k]] on, and head k.
     """
     for k in range(chosen.size):
         to = heads[k]

@@ -19,24 +19,9 @@ MIN_COLUMNS, MAX_COLUMNS = 64, 1 << 20
 class ColumnCache:
     """Kernel values between the rows of one class and shared rows, as columns by the ids of the shared rows.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    rows : Lifted
-        The rows of the class.
-    dtype : dtype
-    capacity : int
-        Number of columns that are cached. The oldest are replaced first.
+    It holds ``capacity`` columns; the oldest are replaced first. Columns have values of the ``n_active`` rows that are
+    not shrunk, which come first.
 
-    Attributes
-    ----------
-    n_active : int
-        Number of rows that are not shrunk; they come first. Columns have values of these rows only.
-    n_computed : int
-        Number of kernel values computed so far.
-
-    Examples
-    --------
     >>> kernel, dtype, shared = Kernel("linear"), np.dtype(np.float64), LiftedStore()
     >>> cache = ColumnCache(kernel, kernel.lift(np.array([[1.0], [2.0]]), dtype), dtype, 100)
     >>> shared.append(kernel.lift(np.array([[3.0], [5.0]]), dtype))
@@ -48,7 +33,7 @@ class ColumnCache:
         self.kernel, self.rows = kernel, rows
         self.n_active = len(rows)
         self.capacity = min(max(capacity, MIN_COLUMNS), MAX_COLUMNS)
-        self.n_computed = 0
+        self.n_computed = 0  # kernel values
         self._dtype = dtype
         self._slots = np.full(0, -1, dtype=np.int64)  # by id
         self._next = 0
@@ -68,10 +53,7 @@ class ColumnCache:
         return np.zeros(self.capacity, dtype=bool)
 
     def fetch(self, ids: NDArray[np.int64], shared: LiftedStore) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-        """Yield parts of ``ids`` with the slots of their columns, which are valid until the next part.
-
-        ``shared`` are the turned rows of all ids.
-        """
+        """Yield parts of ``ids`` with the slots of their columns, valid until the next part; ``shared`` are turned."""
         if len(shared) > len(self._slots):
             self._slots = np.append(self._slots, np.full(2 * len(shared) - len(self._slots), -1, dtype=np.int64))
         step = self.capacity // 2

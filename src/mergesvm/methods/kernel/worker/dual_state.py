@@ -25,66 +25,35 @@ SavedState = dict[tuple[Pair, Label], tuple[NDArray[np.float64], NDArray[np.floa
 class DualState:
     """Alpha and scores f = K (y alpha) of the rows of a unit, in all binary problems.
 
-    The arrays have one *entry* per row and problem: those of problem p and side s begin at starts[p, s].
-
-    Parameters
-    ----------
-    local : LocalRows
-    setup : TrainingSetup
-    lifted : Lifted
-        The rows, sorted by class.
-    shared : LiftedStore
-        Turned rows that all units have; more are added during the training.
-
-    Attributes
-    ----------
-    classes : list
-        Of all problems, sorted.
-    codes : dict of class to its position in ``classes``
-    pairs : array of int, shape (problems, 2)
-        The codes of the classes of each problem.
-    members : list of arrays of int
-        The rows of each class, active ones first.
-    positions : array of int
-        The position of each row among the members of its class.
-    columns : list of ColumnCache
-        Kernel values, by class.
-    starts, counts : arrays of int, shape (problems, 2)
-        First entry, and number of entries.
-    offsets : array of int
-        The first lifted row of each class.
-    alpha, score, bound : arrays
-        By entry.
-    entry_rows : array of int
-        The row of each entry.
-    shared_codes, own_rows : arrays of int
-        The class of each shared row, and the row of this unit that it is, or -1.
+    The arrays have one *entry* per row and problem. ``lifted`` are the rows, sorted by class; ``shared`` the turned
+    rows that all units have, to which more are added during the training.
     """
 
     def __init__(self, local: LocalRows, setup: TrainingSetup, lifted: Lifted, shared: LiftedStore) -> None:
         self.local, self.setup, self.lifted, self.shared = local, setup, lifted, shared
         self.classes = classes_of(setup)
         self.codes = {label: code for code, label in enumerate(self.classes)}
-        self.members = members_of(local, setup)
+        self.members = members_of(local, setup)  # the rows of each class, active ones first
         codes = [[self.codes[label] for label in pair] for pair in setup.pairs]
-        self.pairs = np.array(codes, dtype=np.int64).reshape(-1, 2)
-        self.positions = np.full(len(local), -1, np.int64)
+        self.pairs = np.array(codes, dtype=np.int64).reshape(-1, 2)  # the codes of the classes of each problem
+        self.positions = np.full(len(local), -1, np.int64)  # of each row among the members of its class
         for rows in self.members:
             self.positions[rows] = np.arange(len(rows))
-        self.shared_codes, self.own_rows = EMPTY, EMPTY
+        self.shared_codes, self.own_rows = EMPTY, EMPTY  # class of each shared row, and the own row that it is, or -1
         sizes = np.array([len(rows) for rows in self.members], dtype=np.int64)
         capacity = setup.cache_bytes // max(1, int(sizes.sum()) * setup.dtype.itemsize)
-        self.offsets = np.cumsum(sizes) - sizes
-        self.columns = [
+        self.offsets = np.cumsum(sizes) - sizes  # the first lifted row of each class
+        self.columns = [  # kernel values, by class
             ColumnCache(setup.kernel, lifted.take(slice(first, first + size)), setup.dtype, capacity)
             for first, size in zip(self.offsets.tolist(), sizes.tolist(), strict=True)
         ]
+        # Number of entries of each problem and side, and the first of them, (problems, 2).
         self.counts = sizes[self.pairs]
         ends = np.cumsum(self.counts.ravel())
         self.starts = (ends - self.counts.ravel()).reshape(-1, 2)
         total = int(self.counts.sum())
-        self.score, self.alpha, self.bound = np.zeros(total), np.zeros(total), np.empty(total)
-        self.entry_rows = np.empty(total, np.int64)
+        self.score, self.alpha, self.bound = np.zeros(total), np.zeros(total), np.empty(total)  # by entry
+        self.entry_rows = np.empty(total, np.int64)  # the row of each entry
 
     @property
     def compiled(self) -> bool:

@@ -37,7 +37,7 @@ class GradientUnit(Unit):
         found = np.zeros(len(state.pairs))
         for p in range(len(state.pairs)):
             entries = np.append(state.entry_rows[state.span(p, 0)], state.entry_rows[state.span(p, 1)])
-            rows = self._lift(self._local.matrix[entries])
+            rows = self._setup.numerics.lift(self._local.matrix[entries])
             if len(rows):
                 found[p] = EIGENVALUE_MARGIN * self._largest_eigenvalue(rows, penalty)
         return found
@@ -67,15 +67,12 @@ class GradientUnit(Unit):
         momenta: NDArray[np.float64],
         intercepts: NDArray[np.float64],
     ) -> Reply:
-        """Apply a request, and propose the next projected gradient step of y alpha of each row.
-
-        ``intercepts`` are those at the extrapolated alpha.
-        """
+        """Apply a request, and propose the next steps of y alpha; ``intercepts`` are at the extrapolated alpha."""
         state = self._workspace.state
         old_alpha, old_score = state.alpha.copy(), state.score.copy()
         self.apply(request)
         stats = state.stats(request.active, request.intercepts)
-        rows, steps = [], []
+        rows, steps = [], []  # two of each per problem
         for at, p in enumerate(request.active):
             for side in range(2):
                 span, y = state.span(p, side), 2.0 * side - 1.0
@@ -87,9 +84,6 @@ class GradientUnit(Unit):
                 moved = np.flatnonzero(new != alpha)
                 rows.append(state.entry_rows[span][moved])
                 steps.append(y * (new - alpha)[moved])
-        proposed = RaggedArray.of(
-            [np.append(one, other) for one, other in zip(rows[::2], rows[1::2], strict=True)],
-            [np.append(one, other) for one, other in zip(steps[::2], steps[1::2], strict=True)],
-        )
-        indices = self._local.indices[proposed.keys]
-        return Reply(stats, RaggedArray(proposed.starts, indices, proposed.values), self._unsent(proposed.keys))
+        sides = RaggedArray.of(rows, steps)
+        proposed = RaggedArray(sides.starts[::2], self._local.indices[sides.keys], sides.values)
+        return Reply(stats, proposed, self._unsent(sides.keys))

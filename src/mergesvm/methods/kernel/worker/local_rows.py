@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,33 +23,19 @@ BLOCK_ROWS = 4096
 """Number of rows that are processed at a time."""
 
 
+@dataclass(frozen=True, eq=False)
 class LocalRows:
-    """Rows in memory, with labels, weights and indices; immutable.
+    """Rows in memory, immutable, with their indices among the rows of all units, ascending.
 
-    Attributes
-    ----------
-    matrix : array or CSR array of shape (rows, features)
-    indices : array of int, shape (rows,)
-        Indices among the rows of all units, ascending.
-    weights : array of shape (rows,), or None if all are 1
-    members : dict of class to array of int
-        The rows of each class, ascending. Rows of weight 0 belong to no class.
-
-    Examples
-    --------
     >>> rows = LocalRows.of(Batch.of([[1.0], [2.0], [3.0]], ["b", "a", "b"]), 10)
     >>> rows.members["b"], rows.indices
     (array([0, 2]), array([10, 11, 12]))
     """
 
-    def __init__(
-        self,
-        matrix: Any,
-        indices: NDArray[np.int64],
-        weights: NDArray[np.float64] | None,
-        members: dict[Label, NDArray[np.int64]],
-    ) -> None:
-        self.matrix, self.indices, self.weights, self.members = matrix, indices, weights, members
+    matrix: Any
+    indices: NDArray[np.int64]
+    weights: NDArray[np.float64] | None  # None if all are 1
+    members: dict[Label, NDArray[np.int64]]  # the rows of each class, ascending; rows of weight 0 belong to no class
 
     @classmethod
     def of(cls, batch: Batch, first: int) -> LocalRows:
@@ -62,12 +49,11 @@ class LocalRows:
         return cls(pool.matrix.copy(), first + np.arange(pool.matrix.shape[0]), weights, members)
 
     def __len__(self) -> int:
-        length: int = self.matrix.shape[0]
-        return length
+        return int(self.matrix.shape[0])
 
     def renumbered(self, first: int) -> LocalRows:
         """The same rows, with indices from ``first`` on."""
-        return LocalRows(self.matrix, first + np.arange(len(self)), self.weights, self.members)
+        return replace(self, indices=first + np.arange(len(self)))
 
     def joined(self, other: LocalRows) -> LocalRows:
         """These rows, followed by others."""
@@ -102,10 +88,6 @@ class LocalRows:
             codes[members] = code
         labels = list(self.members)
         return [labels[code] for code in codes[rows].tolist()]
-
-    def counts(self) -> dict[Label, int]:
-        """Number of rows of each class."""
-        return {label: len(rows) for label, rows in self.members.items()}
 
     @np.errstate(over="ignore", invalid="ignore")  # values that are too large are reported by their norm
     def summarize(self, with_scatter: bool = True) -> RowSummary:
@@ -148,10 +130,7 @@ class LocalRows:
         return most
 
     def find(self, other: LocalRows) -> list[list[int] | None]:
-        """For each row of ``other``, the indices of equal rows here: same values, class and weight.
-
-        None for rows of weight 0, which belong to no class.
-        """
+        """For each row of ``other``, the indices of equal rows (values, class and weight) here; None for weight 0."""
         found: list[list[int] | None] = [None] * len(other)
         for label, wanted in other.members.items():
             here: dict[bytes, list[int]] = {}

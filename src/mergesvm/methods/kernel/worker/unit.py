@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,30 +14,18 @@ from mergesvm.methods.kernel.row_store import LiftedStore
 from mergesvm.methods.kernel.setup import TrainingSetup
 from mergesvm.methods.kernel.stats import RowSummary
 from mergesvm.methods.kernel.worker.dual_state import DualState, SavedState, members_of
-from mergesvm.methods.kernel.worker.local_problems import LocalProblems
 from mergesvm.methods.kernel.worker.local_rows import LocalRows
-from mergesvm.methods.kernel.worker.proposals import Proposals
-from mergesvm.methods.kernel.worker.score_updates import ScoreUpdates
-from mergesvm.methods.kernel.worker.shrinking import Shrinking
-from mergesvm.models.kernel_function import Lifted
+from mergesvm.methods.kernel.worker.proposals import LocalProblems, Proposals
+from mergesvm.methods.kernel.worker.scores import ScoreUpdates, Shrinking
 
 
-@dataclass
 class Workspace:
     """What a unit needs during a training."""
 
-    state: DualState
-    scores: ScoreUpdates
-    shrinking: Shrinking
-    local: LocalProblems
-    proposals: Proposals
-    iteration: int = 0
-
-    @classmethod
-    def of(cls, state: DualState) -> Workspace:
-        """The workspace around a state."""
-        scores, local = ScoreUpdates(state), LocalProblems(state)
-        return cls(state, scores, Shrinking(state, scores), local, Proposals(state, local))
+    def __init__(self, state: DualState) -> None:
+        self.state, self.scores, self.local = state, ScoreUpdates(state), LocalProblems(state)
+        self.shrinking, self.proposals = Shrinking(state, self.scores), Proposals(state, self.local)
+        self.iteration = 0
 
 
 class Unit:
@@ -48,10 +33,6 @@ class Unit:
 
     In each iteration it applies the steps of the coordinator, reports the state of its problems, and proposes rows for
     the working sets. It receives rows of other units only when they are needed there, as support vectors.
-
-    Parameters
-    ----------
-    batch : Batch
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -72,13 +53,9 @@ class Unit:
         """Set the indices of the rows among those of all units, from ``first`` on."""
         self._local = self._local.renumbered(first)
 
-    def labels(self) -> list[Label]:
-        """The classes of the rows."""
-        return list(self._local.members)
-
     def counts(self) -> dict[Label, int]:
         """Number of rows of each class."""
-        return self._local.counts()
+        return {label: len(rows) for label, rows in self._local.members.items()}
 
     def summarize(self, with_scatter: bool) -> RowSummary:
         """Weighted statistics of the rows."""
@@ -92,9 +69,8 @@ class Unit:
         """Check new rows, with indices from the given one on, before any unit adds any."""
         self._staged = None if new is None else LocalRows.of(*new)
         numerics = self._setup.numerics
-        if self._staged and not numerics.kernel.is_finite(
-            self._staged.max_squared_norm(numerics.origin), numerics.dtype
-        ):
+        norm = self._staged.max_squared_norm(numerics.origin) if self._staged else 0.0
+        if self._staged and not numerics.kernel.is_finite(norm, numerics.dtype):
             self._staged = None
             raise DataError("Input X has values too large for the kernel. Rescale the columns.")
 
@@ -127,9 +103,9 @@ class Unit:
         """Prepare a training; ``support`` is y alpha of all support vectors, by id, for each problem."""
         self._setup = setup
         rows = np.concatenate([*members_of(self._local, setup), EMPTY])
-        state = DualState(self._local, setup, self._lift(self._local.matrix[rows]), self._shared)
+        state = DualState(self._local, setup, setup.numerics.lift(self._local.matrix[rows]), self._shared)
         state.add_shared(self._shared_labels, self._shared_indices)
-        self._training = Workspace.of(state)
+        self._training = Workspace(state)
         state.load(self._saved)
         self._training.scores.add_missing(self._saved, support)
 
@@ -144,22 +120,16 @@ class Unit:
             support = work.state.support(active[solved])
         stats = work.state.stats(active, request.intercepts)
         proposed = work.proposals.propose(request, solved, work.iteration)
-        indices = self._local.indices
-        return Reply(
-            stats,
-            RaggedArray(proposed.starts, indices[proposed.keys], proposed.values),
-            self._unsent(np.append(support, proposed.keys)),
-            work.shrinking.n_shrunk,
-            indices[support] if solved.any() else None,
-        )
+        indices, unsent = self._local.indices, self._unsent(np.append(support, proposed.keys))
+        proposed = RaggedArray(proposed.starts, indices[proposed.keys], proposed.values)
+        return Reply(stats, proposed, unsent, work.shrinking.n_shrunk, indices[support] if solved.any() else None)
 
     def apply(self, request: Request) -> None:
         """Change alpha and scores by the steps of a request."""
         work = self._workspace
         if request.new_rows is not None:
             self._add_shared(request.new_rows)
-        work.shrinking.record(work.scores.apply(request))
-        work.shrinking.update(request, work.iteration)
+        work.shrinking.update(request, work.scores.apply(request), work.iteration)
         work.iteration += 1
 
     def stats(self, intercepts: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -181,12 +151,9 @@ class Unit:
         assert self._training is not None, "start() comes first"
         return self._training
 
-    def _lift(self, rows: Any) -> Lifted:
-        return self._setup.numerics.lift(rows)
-
     def _add_shared(self, packet: RowPacket) -> None:
         """Add rows that all units need."""
-        self._shared.append(self._setup.kernel.turn(self._lift(packet.rows)))
+        self._shared.append(self._setup.kernel.turn(self._setup.numerics.lift(packet.rows)))
         self._shared_labels += packet.labels
         self._shared_indices = np.append(self._shared_indices, packet.indices)
         self._workspace.state.add_shared(packet.labels, packet.indices)

@@ -1,4 +1,4 @@
-"""ScoreUpdates: adds the effect of changed dual variables to the scores of a unit's rows."""
+"""ScoreUpdates: adds the effect of changed dual variables to scores. Shrinking: leaves out rows at a bound."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ from mergesvm.methods.kernel.worker.dual_state import DualState, SavedState
 
 MAX_UNCACHED_BLOCK = 256
 """Number of columns that are computed at a time if they are not cached."""
+
+SHRINK_PERIOD = 8
+"""Rows are shrunk at most every this number of iterations."""
+
+MIN_SHRUNK_FRACTION = 0.25
+"""Shrink a class only if at least this fraction of its active rows can be shrunk."""
+
+MIN_WORK_RATIO = 8
+"""And only after score updates have taken this many times the work of permuting the cached columns."""
 
 
 @dataclass(frozen=True)
@@ -142,3 +151,73 @@ class ScoreUpdates:
         """The order that sorts by class, and where each class begins in it."""
         order = np.argsort(codes, kind="stable")
         return order, np.searchsorted(codes[order], np.arange(len(self._state.classes) + 1))
+
+
+class Shrinking:
+    """Shrinks rows of a :class:`DualState` (Joachims, 1999; as in LIBSVM), and updates their scores on return.
+
+    Scores of shrunk rows are not updated. The steps that they miss are logged.
+    """
+
+    def __init__(self, state: DualState, scores: ScoreUpdates) -> None:
+        self._state, self._scores = state, scores
+        self._work = [0] * len(state.classes)
+        self._shrunk: list[tuple[int, slice, int]] = []  # class, rows, and length of the log when they were shrunk
+        self._log: list[ClassSteps] = []
+
+    @property
+    def n_shrunk(self) -> int:
+        """Number of shrunk rows."""
+        return sum(len(columns.rows) - columns.n_active for columns in self._state.columns)
+
+    def update(self, request: Request, applied: list[ClassSteps], iteration: int) -> None:
+        """Log steps that have been applied to active rows; then shrink or unshrink rows, as the request says."""
+        for part in applied:
+            columns = self._state.columns[part.code]
+            self._work[part.code] += len(part.ids) * columns.n_active
+            if columns.n_active < len(columns.rows):
+                self._log.append(part)
+        if request.unshrink:
+            self.unshrink()
+        elif iteration % SHRINK_PERIOD == SHRINK_PERIOD - 1:
+            self.shrink(request)
+
+    def shrink(self, request: Request) -> None:
+        """Shrink rows that are at a bound in all active problems, with v beyond the limits of the request."""
+        from mergesvm.methods.kernel.jit.working_set import find_shrinkable
+
+        state = self._state
+        for code, columns in enumerate(state.columns):
+            if self._work[code] < MIN_WORK_RATIO * columns.n_cached * columns.n_active:
+                continue
+            before = columns.n_active
+            at, sides = np.nonzero(state.pairs[request.active] == code)
+            shrinkable, limits = np.full(before, len(at) > 0), request.limits[at]
+            starts = state.starts[request.active[at], sides]
+            find_shrinkable(starts, sides, before, state.score, state.alpha, state.bound, limits, shrinkable)
+            if shrinkable.sum() < max(MIN_SHRUNK_FRACTION * before, 1):
+                continue
+            n_active = int((~shrinkable).sum())
+            state.shrink(code, np.argsort(shrinkable, kind="stable"), n_active)
+            self._work[code] = 0
+            self._shrunk.append((code, slice(n_active, before), len(self._log)))
+
+    def unshrink(self) -> None:
+        """Make all rows active again, and add the steps that their scores have missed."""
+        n_shared = len(self._state.shared)
+        for code, rows, mark in self._shrunk:
+            missed = [part for part in self._log[mark:] if part.code == code]
+            if missed:
+                problems, ids, steps = (
+                    np.concatenate([getattr(part, name) for part in missed]) for name in ("problems", "ids", "steps")
+                )
+                # Each column is added once, times the sum of its steps.
+                keys, inverse = np.unique(problems * n_shared + ids, return_inverse=True)
+                total = np.bincount(inverse, steps).astype(np.float64)
+                moved = np.flatnonzero(total)
+                part = ClassSteps(code, keys[moved] // n_shared, keys[moved] % n_shared, total[moved])
+                self._scores.add_to_rows(rows, part)
+        if self._shrunk:
+            for columns in self._state.columns:
+                columns.unshrink()
+        self._shrunk, self._log = [], []
