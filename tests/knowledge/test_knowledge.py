@@ -214,7 +214,7 @@ def test_a_given_anchor_is_copied(letters):
 
 
 def test_only_knowledge_is_merged_and_solved(letters):
-    with pytest.raises(TypeError, match="Fitted estimators have it as knowledge_"):
+    with pytest.raises(TypeError, match="A fitted estimator has it as knowledge_"):
         ms.merge([ms.learn(*letters), None])
     with pytest.raises(TypeError, match="not MergeSVC"):
         ms.solve(ms.MergeSVC())
