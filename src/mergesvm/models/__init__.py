@@ -1,1 +1,1 @@
-"""What predicts."""
+"""Models: trained classifiers, and their files."""

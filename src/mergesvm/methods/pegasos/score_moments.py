@@ -87,9 +87,9 @@ def class_scores(
     means[at] = [spread.mean for spread in spreads]
     unseen = np.isnan(means)
     unseen[np.ix_([c for c in range(len(coefs)) if c not in at], fresh)] = True
-    for row, plane in np.argwhere(unseen):
-        others = np.array([c != plane for c in at]) if len(at) > 1 or at[0] != plane else np.array([True])
-        means[row, plane] = np.average(means[at, plane][others], weights=counts[others])
+    for row, problem in np.argwhere(unseen):
+        others = np.array([c != problem for c in at]) if len(at) > 1 or at[0] != problem else np.array([True])
+        means[row, problem] = np.average(means[at, problem][others], weights=counts[others])
     covariance: NDArray[np.float64] = np.sum([spread.scatter for spread in spreads], axis=0) / counts.sum()
     return means, covariance
 
