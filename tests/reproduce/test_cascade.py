@@ -137,7 +137,7 @@ def test_missing_mpiexec_is_an_error_that_names_the_extra(monkeypatch, tmp_path)
         (["--ranks", "two"], "--ranks must be positive integers"),
         (["--positives", "0"], "--positives must be positive integers"),
         (["--test", "5000"], "--test 5000 leaves no training rows"),
-        (["--picture", "curves.gif"], "has to end in"),
+        (["--picture", "curves.gif"], "must end in"),
         (["--data", "nowhere"], "There is no data folder nowhere"),
     ],
 )
