@@ -672,7 +672,7 @@ def test_errors_in_partitions_name_them(engine, machine):
         machine.there(engine).fit(X, None)
     with pytest.raises(ParameterError, match="150 rows, but 120"):
         machine.there(engine).fit(X, y[:120])
-    with pytest.raises(DataError, match="elsewhere"):
+    with pytest.raises(DataError, match="partitioned table of a cluster"):
         machine.here(dd.from_pandas(pd.DataFrame(machine.X), npartitions=2))
 
 
