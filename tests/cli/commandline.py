@@ -11,7 +11,7 @@ import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from unittest.mock import patch
 
-from mergesvm.cli import options
+from mergesvm.cli import console
 from mergesvm.cli.main import main
 
 SCRIPT = "from mergesvm.cli.main import main; main()"
@@ -28,7 +28,7 @@ def run(*arguments, cwd=None):
         redirect_stdout(out),
         redirect_stderr(err),
         patch.object(sys, "argv", ["mergesvm", *map(str, arguments)]),
-        patch.object(options, "debug_requested", False),
+        patch.object(console, "debug_requested", False),
     ):
         try:
             main()

@@ -14,15 +14,7 @@ Command = Callable[..., None]
 
 
 class Fields:
-    """Restrict an option group to some of its options, or change defaults: ``Annotated[Group, Fields("name", ...)]``.
-
-    Parameters
-    ----------
-    *names : str
-        The options to offer; all if none are named.
-    **defaults
-        Defaults that differ from those of the group.
-    """
+    """Offer some options of a group, or all with other defaults: ``Annotated[Group, Fields("name", default=1)]``."""
 
     def __init__(self, *names: str, **defaults: Any) -> None:
         self.names = names

@@ -1,4 +1,4 @@
-"""What commands print: text, tables and progress bars for people, or JSON for programs."""
+"""What commands print: text, tables and progress bars for people, or JSON for programs; and the options for it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
 
 from mergesvm.errors import ExistingFileError, MissingFolderError, ParameterError
 
@@ -23,17 +26,35 @@ PROGRESS_DELAY_SECONDS = 1.0
 
 NO_MATPLOTLIB = "No picture: matplotlib is not installed. Install it with: pip install 'mergesvm[plots]'"
 
+FAILED, INVALID_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+"""Exit codes. 2 is also what typer uses for unknown commands and options."""
+
+debug_requested = False
+quiet_requested = False
+
+
+def _remember_debug(requested: bool) -> bool:
+    global debug_requested
+    debug_requested = debug_requested or requested
+    return requested
+
+
+def _remember_quiet(requested: bool) -> bool:
+    global quiet_requested
+    quiet_requested = requested
+    return requested
+
+
+Model = Annotated[Path, typer.Argument(help="Model file.", metavar="MODEL")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output files.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.", callback=_remember_quiet)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Print a traceback on errors.", callback=_remember_debug)]
+
 
 class Console:
-    """The output of one command.
-
-    Parameters
-    ----------
-    quiet : bool
-        Print nothing but errors.
-    as_json : bool
-        Print one JSON object and nothing else.
-    """
+    """The output of one command: text for people, one JSON object, or nothing but errors if quiet."""
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
         self.as_json = as_json
@@ -78,6 +99,21 @@ class Console:
             return
         with _progress_bar(description) as update:
             yield update
+
+
+@dataclass(frozen=True)
+class ConsoleOptions:
+    """What a command prints."""
+
+    PANEL: ClassVar[str] = "Printing"
+
+    quiet: Quiet = False
+    as_json: AsJson = False
+    debug: Debug = False
+
+    def console(self, silent: bool = False) -> Console:
+        """Create the console of the command; a silent one prints nothing but errors, not even JSON."""
+        return Console(self.quiet or silent, self.as_json and not silent)
 
 
 @contextmanager

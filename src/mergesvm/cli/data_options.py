@@ -1,16 +1,19 @@
-"""Options for reading data files, declared once; each command offers those it needs."""
+"""Options for reading data files and for feature maps, declared once; each command offers those it needs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
 
+import mergesvm as ms
 from mergesvm.cli.command import Fields
+from mergesvm.cli.open_files import open_any
 from mergesvm.cli.parsing import as_categories, as_label, as_list
-from mergesvm.data.scan import Scan, scan
+from mergesvm.errors import ParameterError
 
 Names = list[str] | None
 
@@ -43,9 +46,9 @@ class DataOptions:
     zero_based: Annotated[bool, typer.Option("--zero-based", help="Indices in libsvm files start at 0.")] = False
     batch_rows: Annotated[int | None, typer.Option(min=1, help="Rows to read at a time (default: about 32 MB).")] = None
 
-    def scan(self, *, like: Any = None, keep: Iterable[str] = ()) -> Scan:
+    def scan(self, *, like: Any = None, keep: Iterable[str] = ()) -> ms.Scan:
         """Open the files as a stream of rows, with the columns of ``like`` if given."""
-        return scan(
+        return ms.scan(
             self.files,
             as_label(self.label, self.files),
             as_list(self.columns),
@@ -68,3 +71,37 @@ NEW_DATA_FIELDS = ("files", "missing", "unknown", "format", "no_header", "zero_b
 
 NEW_DATA = Fields(*NEW_DATA_FIELDS)
 LABELLED_DATA = Fields("label", "weight", *NEW_DATA_FIELDS)
+
+Features = Annotated[
+    str | None,
+    typer.Option(
+        help="Feature map: a name and size such as fourier:4000, or a file: one written by mergesvm map, knowledge, "
+        "or a model."
+    ),
+]
+
+
+def chosen_map(given: str | None, like: Any = None) -> ms.features.FeatureMap:
+    """The feature map of this name or file; if none is given, that of ``like``, or the identity."""
+    from mergesvm.features.spec import is_map_name
+
+    if given is None:
+        return ms.features.Identity() if like is None else _map_of(like)
+    if is_map_name(given):
+        return ms.features.as_map(given)
+    found = _map_of(open_any(Path(given)))
+    if isinstance(found, ms.features.Identity):
+        raise ParameterError(f"{given} was learned without a feature map. Omit --features, or use --like.")
+    return found
+
+
+def _map_of(content: Any) -> ms.features.FeatureMap:
+    found: ms.features.FeatureMap = (
+        content if isinstance(content, ms.features.FeatureMap) else content.signature.features
+    )
+    return found
+
+
+def knows_columns(features: ms.features.FeatureMap) -> bool:
+    """Whether a map determines which columns are read."""
+    return features.frozen and not isinstance(features, ms.features.Identity)

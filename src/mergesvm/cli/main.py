@@ -12,12 +12,10 @@ from typing import Annotated, Any
 import typer
 
 import mergesvm
-from mergesvm.cli import options
+from mergesvm.cli import console
+from mergesvm.cli.console import FAILED, INTERRUPTED, INVALID_INPUT, TERMINATED, printable
 from mergesvm.cli.lazy_group import LazyGroup
 from mergesvm.errors import MergeSVMError
-
-FAILED, INVALID_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
-"""Exit codes. 2 is also what typer uses for unknown commands and options."""
 
 app = typer.Typer(
     cls=LazyGroup,
@@ -63,12 +61,12 @@ def main() -> None:
 
 def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print a warning without its source location."""
-    if not options.quiet_requested:
+    if not console.quiet_requested:
         _print_to_stderr("[yellow]Warning:[/]", str(message))
 
 
 def _print_error(message: str) -> None:
-    if options.debug_requested:
+    if console.debug_requested:
         traceback.print_exc()
     _print_to_stderr("[bold red]Error:[/]", message)
 
@@ -76,7 +74,5 @@ def _print_error(message: str) -> None:
 def _print_to_stderr(heading: str, message: str) -> None:
     from rich.console import Console
     from rich.markup import escape
-
-    from mergesvm.cli.console import printable
 
     Console(stderr=True, soft_wrap=True).print(f"{heading} {escape(printable(message))}", highlight=False)

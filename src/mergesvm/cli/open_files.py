@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import mergesvm as ms
 from mergesvm.errors import MissingFileError, ParameterError, SignatureError
-from mergesvm.files.container import read_kind
-from mergesvm.knowledge.folds import Folds, check_same_assignment
-from mergesvm.knowledge.knowledge import Knowledge
 
 
 def expand(names: list[str]) -> list[Path]:
@@ -32,6 +30,8 @@ def expand(names: list[str]) -> list[Path]:
 
 def have_folds(paths: list[Path]) -> bool:
     """Whether files hold knowledge by fold; mixing files with and without folds is an error."""
+    from mergesvm.files.container import read_kind
+
     kinds = {path: read_kind(path) for path in paths}
     first = {kind: path for path, kind in reversed(kinds.items())}
     if {"folds", "knowledge"} <= set(first):
@@ -42,23 +42,25 @@ def have_folds(paths: list[Path]) -> bool:
     return "folds" in first
 
 
-def open_pieces(paths: list[Path]) -> Iterator[Knowledge]:
+def open_pieces(paths: list[Path]) -> Iterator[ms.Knowledge]:
     """Load knowledge files one after another; an error names the file that does not match the first."""
     first = None
     for path in paths:
-        piece = Knowledge.load(path)
+        piece = ms.Knowledge.load(path)
         first = first or piece.signature
         with mismatch_named(path, paths[0]):
             first = first.joined(piece.signature)
         yield piece
 
 
-def open_folds(paths: list[Path]) -> Iterator[Folds]:
+def open_folds(paths: list[Path]) -> Iterator[ms.Folds]:
     """Load files of folds one after another; an error names the file that does not match the first."""
-    first = Folds.load(paths[0])
+    from mergesvm.knowledge.folds import check_same_assignment
+
+    first = ms.Folds.load(paths[0])
     yield first
     for path in paths[1:]:
-        folds = Folds.load(path)
+        folds = ms.Folds.load(path)
         with mismatch_named(path, paths[0]):
             check_same_assignment(first, folds, "add", "to")
             first.signature.joined(folds.signature)
@@ -74,13 +76,11 @@ def mismatch_named(path: Path, first: Path) -> Iterator[None]:
         raise SignatureError(f"{path} does not match {first}. {error}") from None
 
 
-def open_learned(path: Path) -> Knowledge | Folds:
+def open_learned(path: Path) -> ms.Knowledge | ms.Folds:
     """Load knowledge, with or without folds."""
-    return Folds.load(path) if have_folds([path]) else Knowledge.load(path)
+    return ms.Folds.load(path) if have_folds([path]) else ms.Knowledge.load(path)
 
 
 def open_any(path: Path) -> Any:
     """Load knowledge, folds, a feature map or a model, whichever the file holds."""
-    from mergesvm.models.load import load
-
-    return load(path)
+    return ms.load(path)

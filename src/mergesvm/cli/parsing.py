@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from mergesvm.data.label_encoding import EncodedLabels
-from mergesvm.data.labels import Label
-from mergesvm.data.scan import Scan
 from mergesvm.errors import ParameterError
+
+if TYPE_CHECKING:
+    from mergesvm.data.labels import Label
 
 
 def as_label(label: str | None, files: Sequence[str]) -> Any:
@@ -96,35 +96,3 @@ def as_number(text: str, option: str) -> float:
         return float(text)
     except ValueError:
         raise ParameterError(f"{option} must be a number, not {text!r}.") from None
-
-
-def as_stream_weights(text: str, kind: str | None, source: Scan) -> dict[Label, float] | None:
-    """Class weights given as ``class=weight,class=weight`` before all classes are known.
-
-    The class names become labels of this kind; if it is None, of the kind of the first labels in the source.
-    """
-    if text == "none":
-        return None
-    if kind is None:
-        first = next((part.labels for part in source.first_slices(1) if part.labels is not None), ())
-        kind = EncodedLabels.encode(first).kind
-    converters: dict[str, Callable[[str], Label]] = {"whole number": int, "decimal": float, "boolean": _as_boolean}
-    convert = converters.get(kind or "text", str)
-    weights: dict[Label, float] = {}
-    for part in text.split(","):
-        name, equals, weight = part.rpartition("=")
-        try:
-            weights[convert(name)] = float(weight)
-        except ValueError:
-            equals = ""
-        if not equals or not name:
-            raise ParameterError(
-                f"Invalid --class-weight {text!r}: write class=weight,class=weight, with {kind} labels as in the data."
-            )
-    return weights
-
-
-def _as_boolean(name: str) -> bool:
-    if name.lower() not in ("true", "false"):
-        raise ValueError(f"{name!r} is neither true nor false")
-    return name.lower() == "true"

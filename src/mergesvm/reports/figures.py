@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from mergesvm.analysis.cross_validation.validation import Validation
 from mergesvm.files.atomic import replacing
+
+if TYPE_CHECKING:
+    from mergesvm.analysis.cross_validation.validation import Validation
 
 SUFFIXES = (".png", ".svg", ".pdf")
 """File extensions a figure can be saved with."""
@@ -32,6 +32,8 @@ def save_figure(path: Path, size: tuple[float, float], n_axes: int, draw: Callab
 
 def save_choice_figure(path: Path, validation: Validation) -> bool:
     """Plot the mean score of each setting against C, with its standard deviation over the folds."""
+    import numpy as np
+
     grid, scoring, table = validation.grid, validation.scoring[0], validation.table()
     means = np.array([row[scoring] for row in table]).reshape(len(grid.settings), len(grid.Cs))
     deviations = np.array([row[f"{scoring} deviation"] for row in table]).reshape(means.shape)
@@ -56,6 +58,8 @@ def save_stream_figure(path: Path, points: Sequence[tuple[int, float, float]], a
 
     Each point is (rows so far, accuracy since the last point, accuracy of predicting the most frequent class).
     """
+    import numpy as np
+
     rows, recent, frequent = np.array(points).reshape(-1, 3).T
 
     def draw(axes: Any) -> None:
@@ -66,35 +70,3 @@ def save_stream_figure(path: Path, points: Sequence[tuple[int, float, float]], a
         axes.legend()
 
     return save_figure(path, (9, 4.6), 1, draw)
-
-
-def save_demo_figure(
-    path: Path,
-    rows: Sequence[int],
-    merged: Sequence[float],
-    alone: Sequence[Sequence[float]],
-    difference: Sequence[float],
-    Cs: Sequence[float],
-    grid: Mapping[str, Sequence[float]],
-) -> bool:
-    """Plot accuracies, differences from batch training and scores over C."""
-
-    def draw(learning: Any, exactness: Any, solving: Any) -> None:
-        learning.plot(rows, np.array(alone), color="0.7", label=["each node alone"] + ["_"] * (len(alone[0]) - 1))
-        learning.plot(rows, merged, "o-", color="tab:blue", label="merged")
-        learning.set(title="Learn in parallel, merge", xlabel="rows so far", ylabel="test accuracy")
-        learning.legend()
-
-        floor = np.finfo(np.float64).eps
-        exactness.semilogy(rows, np.maximum(difference, floor), "o-", color="tab:green")
-        exactness.axhline(1e-9, color="tab:red", linestyle="--", label="guaranteed: 1e-9")
-        exactness.set(title="Merged and batch training", xlabel="rows so far", ylabel="largest difference of scores")
-        exactness.legend()
-
-        for name, scores in grid.items():
-            style = "--" if "no weights" in name else "-"
-            solving.semilogx(Cs, scores, style, marker="o", label=name)
-        solving.set(title="Solved again without data", xlabel="C", ylabel="balanced test accuracy")
-        solving.legend()
-
-    return save_figure(path, (15, 4.6), 3, draw)

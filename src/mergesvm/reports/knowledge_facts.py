@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mergesvm.knowledge.folds import Folds
-from mergesvm.knowledge.knowledge import Knowledge
+import mergesvm as ms
 
 
-def knowledge_facts(knowledge: Knowledge | Folds) -> dict[str, Any]:
+def knowledge_facts(knowledge: ms.Knowledge | ms.Folds) -> dict[str, Any]:
     """Rows, features and classes of knowledge, and how rows are assigned to folds if it has any."""
-    if isinstance(knowledge, Folds):
+    if isinstance(knowledge, ms.Folds):
         assignment = knowledge.assignment
         rule = {"by": assignment.by, "column": assignment.column, "rows": knowledge.rows.tolist()}
         return {**knowledge_facts(knowledge.total), "folds": rule}

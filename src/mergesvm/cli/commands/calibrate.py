@@ -6,14 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
+import mergesvm as ms
 from mergesvm.analysis.evaluation import Evaluation
 from mergesvm.cli.command import command
-from mergesvm.cli.console import Console, check_output, dropped_rows, numeric_table
+from mergesvm.cli.console import ConsoleOptions, Force, Model, Output, check_output, dropped_rows, numeric_table
 from mergesvm.cli.data_options import LABELLED_DATA, DataOptions
-from mergesvm.cli.options import ConsoleOptions, Force, Model, Output
-from mergesvm.data.scan import Scan
 from mergesvm.models.calibration import MIN_ROWS_FOR_ISOTONIC, check_method
-from mergesvm.models.load import load_model
 
 
 @command("mergesvm calibrate model.msvm heldout.parquet --label y -o calibrated.msvm")
@@ -32,7 +30,7 @@ def calibrate_command(
     console = printing.console()
     check_method(method)
     check_output(output, force)
-    solved = load_model(model)
+    solved = ms.load_model(model)
     source = data.scan(like=solved)
     with console.progress("calibrating") as progress:
         calibrated = solved.calibrated(source, method=method, progress=progress)
@@ -42,7 +40,11 @@ def calibrate_command(
     fitted = calibrated.calibration_
     assert fitted is not None
     too_few = method == "isotonic" and fitted.rows < MIN_ROWS_FOR_ISOTONIC
-    _print_scores(console, before, after)
+    table = numeric_table("on the calibration rows", "before", "after")
+    table.add_row("Brier score", f"{before.brier:.4f}", f"{after.brier:.4f}")
+    table.add_row("log-loss", f"{before.log_loss:.4f}", f"{after.log_loss:.4f}")
+    console.out.print(table)
+    console.text("The model was calibrated on these rows: on other rows the gain is smaller.")
     if too_few:
         console.text(
             f"Warning: isotonic regression overfits on fewer than {MIN_ROWS_FOR_ISOTONIC:,} rows, and there are "
@@ -62,7 +64,7 @@ def calibrate_command(
     )
 
 
-def _compared(solved: Any, calibrated: Any, source: Scan, progress: Any) -> tuple[Evaluation, Evaluation]:
+def _compared(solved: Any, calibrated: Any, source: ms.Scan, progress: Any) -> tuple[Evaluation, Evaluation]:
     """Evaluate both models in one pass, because they have the same scores."""
     before, after = Evaluation(solved.labels), Evaluation(solved.labels)
     for part in source:
@@ -74,11 +76,3 @@ def _compared(solved: Any, calibrated: Any, source: Scan, progress: Any) -> tupl
             after.add(truth, predicted, calibrated.probabilities(scores), part.weights)
         progress(source)
     return before, after
-
-
-def _print_scores(console: Console, before: Evaluation, after: Evaluation) -> None:
-    table = numeric_table("on the calibration rows", "before", "after")
-    table.add_row("Brier score", f"{before.brier:.4f}", f"{after.brier:.4f}")
-    table.add_row("log-loss", f"{before.log_loss:.4f}", f"{after.log_loss:.4f}")
-    console.out.print(table)
-    console.text("The model was calibrated on these rows: on other rows the gain is smaller.")

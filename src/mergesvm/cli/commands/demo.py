@@ -11,15 +11,11 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+import mergesvm as ms
 from mergesvm.cli.command import command
 from mergesvm.cli.console import NO_MATPLOTLIB, Console, check_output
-from mergesvm.engines.threads import Threads
-from mergesvm.knowledge.folds import merge
-from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.learning.learn import learn
-from mergesvm.methods.proximal.solve import solve
 from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
-from mergesvm.reports.figures import SUFFIXES, save_demo_figure
+from mergesvm.reports.figures import SUFFIXES, save_figure
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,9 +39,9 @@ class Digits:
     y_test: NDArray[Any]
     nodes: list[NDArray[np.intp]]
 
-    def learn(self, rows: NDArray[np.intp], n_jobs: int | None = None) -> Knowledge:
+    def learn(self, rows: NDArray[np.intp], n_jobs: int | None = None) -> ms.Knowledge:
         """Learn from these training rows."""
-        knowledge: Knowledge = learn(self.X[rows], self.y[rows], n_jobs=n_jobs)
+        knowledge: ms.Knowledge = ms.learn(self.X[rows], self.y[rows], n_jobs=n_jobs)
         return knowledge
 
     def accuracy(self, model: Any) -> float:
@@ -93,8 +89,8 @@ def run_demo(console: Console, picture: Path, seed: int = 0) -> DemoResults:
     results = DemoResults()
     pieces = _learn_and_merge(console, results, digits)
     _forget(console, pieces, digits)
-    _solve_again(console, results, merge(pieces), digits)
-    saved = save_demo_figure(picture, results.rows, results.merged, results.alone, results.difference, CS, results.grid)
+    _solve_again(console, results, ms.merge(pieces), digits)
+    saved = _save_figure(picture, results)
     console.text("", f"Plots saved to {picture}." if saved else NO_MATPLOTLIB, "")
     return results
 
@@ -120,24 +116,24 @@ def _load_digits(seed: int) -> Digits:
     return Digits(X[kept], y[kept], X_test, y_test, nodes)
 
 
-def _learn_and_merge(console: Console, results: DemoResults, digits: Digits) -> list[Knowledge]:
+def _learn_and_merge(console: Console, results: DemoResults, digits: Digits) -> list[ms.Knowledge]:
     """Each node adds each slice to its knowledge; after each slice the nodes are merged."""
     from rich.progress import track
 
     columns = ("slice", "rows so far", "nodes alone, mean", "merged", "difference from batch training")
     table = _table("Learn in parallel, merge", *columns)
-    pieces: list[Knowledge] = []
-    engine = Threads(N_NODES)
+    pieces: list[ms.Knowledge] = []
+    engine = ms.engines.Threads(N_NODES)
     slices = [np.array_split(node, N_SLICES) for node in digits.nodes]
     for number in track(range(N_SLICES), "learning", console=console.out, transient=True):
         new = engine.map(lambda rows: digits.learn(rows, n_jobs=1), [each[number] for each in slices])
         pieces = [old + added for old, added in zip(pieces, new, strict=True)] if pieces else new
-        merged = solve(merge(pieces), **OPTIONS)
+        merged = ms.solve(ms.merge(pieces), **OPTIONS)
         seen = np.concatenate([np.concatenate(each[: number + 1]) for each in slices])
         results.rows.append(len(seen))
         results.merged.append(digits.accuracy(merged))
-        results.alone.append([digits.accuracy(solve(piece, **OPTIONS)) for piece in pieces])
-        results.difference.append(digits.difference(merged, solve(digits.learn(seen), **OPTIONS)))
+        results.alone.append([digits.accuracy(ms.solve(piece, **OPTIONS)) for piece in pieces])
+        results.difference.append(digits.difference(merged, ms.solve(digits.learn(seen), **OPTIONS)))
         table.add_row(
             str(number + 1),
             f"{len(seen):,}",
@@ -150,21 +146,21 @@ def _learn_and_merge(console: Console, results: DemoResults, digits: Digits) -> 
     return pieces
 
 
-def _forget(console: Console, pieces: list[Knowledge], digits: Digits) -> None:
+def _forget(console: Console, pieces: list[ms.Knowledge], digits: Digits) -> None:
     """Subtract each node in turn, and compare with learning from all others."""
-    whole = merge(pieces)
+    whole = ms.merge(pieces)
     columns = ("node forgotten", "rows", "accuracy without it", "difference from never having seen it")
     table = _table("\nForget", *columns)
     for number, piece in enumerate(pieces):
-        rest = solve(whole - piece, **OPTIONS)
+        rest = ms.solve(whole - piece, **OPTIONS)
         others = np.concatenate([node for index, node in enumerate(digits.nodes) if index != number])
-        difference = digits.difference(rest, solve(digits.learn(others), **OPTIONS))
+        difference = digits.difference(rest, ms.solve(digits.learn(others), **OPTIONS))
         accuracy = digits.accuracy(rest)
         table.add_row(str(number + 1), f"{int(piece.rows.sum()):,}", f"{accuracy:.1%}", f"{difference:.0e}")
     console.out.print(table)
 
 
-def _solve_again(console: Console, results: DemoResults, whole: Knowledge, digits: Digits) -> None:
+def _solve_again(console: Console, results: DemoResults, whole: ms.Knowledge, digits: Digits) -> None:
     """Solve the same knowledge for other C, class weights and multi-class schemes."""
     from sklearn.metrics import balanced_accuracy_score
 
@@ -172,7 +168,7 @@ def _solve_again(console: Console, results: DemoResults, whole: Knowledge, digit
     start = time.perf_counter()
     for scheme, name in MULTICLASS_SCHEMES.items():
         for weights in (None, "balanced"):
-            models = [solve(whole, C, weights, scheme) for C in CS]
+            models = [ms.solve(whole, C, weights, scheme) for C in CS]
             scores = [float(balanced_accuracy_score(digits.y_test, model.predict(digits.X_test))) for model in models]
             results.grid[f"{name}, {weights or 'no'} weights"] = scores
             cells = [f"[bold]{score:.1%}[/]" if score == max(scores) else f"{score:.1%}" for score in scores]
@@ -181,3 +177,32 @@ def _solve_again(console: Console, results: DemoResults, whole: Knowledge, digit
     console.out.print(table)
     n_models = len(results.grid) * len(CS)
     console.text(f"Balanced accuracy on the test rows; {n_models} models solved and tested in {elapsed:.2f} s.")
+
+
+def _save_figure(path: Path, results: DemoResults) -> bool:
+    """Plot accuracies, differences from batch training and scores over C."""
+
+    def draw(learning: Any, exactness: Any, solving: Any) -> None:
+        learning.plot(
+            results.rows,
+            np.array(results.alone),
+            color="0.7",
+            label=["each node alone"] + ["_"] * (len(results.alone[0]) - 1),
+        )
+        learning.plot(results.rows, results.merged, "o-", color="tab:blue", label="merged")
+        learning.set(title="Learn in parallel, merge", xlabel="rows so far", ylabel="test accuracy")
+        learning.legend()
+
+        floor = np.finfo(np.float64).eps
+        exactness.semilogy(results.rows, np.maximum(results.difference, floor), "o-", color="tab:green")
+        exactness.axhline(1e-9, color="tab:red", linestyle="--", label="guaranteed: 1e-9")
+        exactness.set(title="Merged and batch training", xlabel="rows so far", ylabel="largest difference of scores")
+        exactness.legend()
+
+        for name, scores in results.grid.items():
+            style = "--" if "no weights" in name else "-"
+            solving.semilogx(CS, scores, style, marker="o", label=name)
+        solving.set(title="Solved again without data", xlabel="C", ylabel="balanced test accuracy")
+        solving.legend()
+
+    return save_figure(path, (15, 4.6), 3, draw)

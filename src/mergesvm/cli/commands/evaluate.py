@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
-from mergesvm.analysis.evaluation import Evaluation
+import mergesvm as ms
 from mergesvm.cli.command import command
-from mergesvm.cli.console import Console, check_output, numeric_table, short_number, table_cell
+from mergesvm.cli.console import ConsoleOptions, Force, Model, check_output, numeric_table, short_number, table_cell
 from mergesvm.cli.data_options import LABELLED_DATA, DataOptions
-from mergesvm.cli.options import ConsoleOptions, Force, Model
-from mergesvm.models.load import load_model
-from mergesvm.reports.evaluation import evaluate
-from mergesvm.reports.write import SUFFIXES
 
 
 @command("mergesvm evaluate model.msvm test.parquet --label y --report report.html")
@@ -28,21 +24,14 @@ def evaluate_command(
     printing: ConsoleOptions,
 ) -> None:
     """Compare predictions with true labels: accuracy, precision, recall and more."""
+    from mergesvm.reports.write import SUFFIXES
+
     console = printing.console()
     check_output(report, force, *SUFFIXES)
-    solved = load_model(model)
+    solved = ms.load_model(model)
     source = data.scan(like=solved)
     with console.progress("evaluating") as progress:
-        evaluation = evaluate(solved, source, progress=progress)
-    _print_scores(console, evaluation)
-    if report is not None:
-        facts = {"File": str(model), "Data": ", ".join(data.files), "Dropped rows": f"{source.dropped:,}"}
-        evaluation.report(report, title=f"{model.name} on {Path(data.files[0]).name}", facts=facts)
-    console.written(report)
-    console.result(report=report, dropped=source.dropped, **evaluation.summary())
-
-
-def _print_scores(console: Console, evaluation: Evaluation) -> None:
+        evaluation = ms.evaluate(solved, source, progress=progress)
     console.text(
         f"accuracy {evaluation.accuracy:.4f}, balanced accuracy {evaluation.balanced_accuracy:.4f}, "
         f"{evaluation.rows:,} rows"
@@ -52,6 +41,11 @@ def _print_scores(console: Console, evaluation: Evaluation) -> None:
         evaluation.labels, evaluation.precision, evaluation.recall, evaluation.f1, evaluation.support, strict=True
     )
     for label, *scores, support in lines:
-        cells = ("-" if np.isnan(score) else f"{score:.4f}" for score in scores)
+        cells = ("-" if isnan(score) else f"{score:.4f}" for score in scores)
         table.add_row(table_cell(label), *cells, short_number(support))
     console.out.print(table)
+    if report is not None:
+        facts = {"File": str(model), "Data": ", ".join(data.files), "Dropped rows": f"{source.dropped:,}"}
+        evaluation.report(report, title=f"{model.name} on {Path(data.files[0]).name}", facts=facts)
+    console.written(report)
+    console.result(report=report, dropped=source.dropped, **evaluation.summary())

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from scipy import sparse
 
+import mergesvm as ms
 from mergesvm.cli.command import Fields, command
-from mergesvm.cli.console import Console, numeric_table, short_number, table_cell
+from mergesvm.cli.console import Console, ConsoleOptions, numeric_table, short_number, table_cell
 from mergesvm.cli.open_files import open_any
-from mergesvm.cli.options import ConsoleOptions
-from mergesvm.data.layout import Layout
-from mergesvm.features.base import FeatureMap
-from mergesvm.files.container import read_format
-from mergesvm.knowledge.fold_assignment import FoldAssignment
-from mergesvm.knowledge.folds import Folds
-from mergesvm.knowledge.knowledge import Knowledge, counted
-from mergesvm.knowledge.provenance import Provenance
-from mergesvm.knowledge.signature import Signature
-from mergesvm.models.base import Model
-from mergesvm.models.kernel import KernelModel
 from mergesvm.reports.knowledge_facts import knowledge_facts
+
+if TYPE_CHECKING:
+    from mergesvm.data.layout import Layout
+    from mergesvm.knowledge.fold_assignment import FoldAssignment
+    from mergesvm.knowledge.provenance import Provenance
+    from mergesvm.models.base import Model
 
 MAX_NAMES = 20
 MAX_TABLE_ROWS = 100
@@ -37,14 +32,16 @@ def inspect_command(
 
     Lists classes and their rows, features, options, and where the rows came from.
     """
+    from mergesvm.files.container import read_format
+
     console = printing.console()
     content = open_any(file)
-    if isinstance(content, FeatureMap):
+    if isinstance(content, ms.features.FeatureMap):
         _print_lines(console, file, _map(content))
         console.result(file=file, kind="features", format=read_format(file), **_map_facts(content))
         return
-    folds = content if isinstance(content, Folds) else None
-    learned = content.total if isinstance(content, Folds) else content if isinstance(content, Knowledge) else None
+    folds = content if isinstance(content, ms.Folds) else None
+    learned = content.total if isinstance(content, ms.Folds) else content if isinstance(content, ms.Knowledge) else None
     _print_lines(console, file, _model(content) if learned is None else _knowledge(learned, folds))
     _print_classes(console, content if learned is None else learned)
     if folds is not None:
@@ -74,7 +71,7 @@ def _print_lines(console: Console, file: Path, lines: dict[str, str]) -> None:
     console.out.print(table)
 
 
-def _knowledge(knowledge: Knowledge, folds: Folds | None) -> dict[str, str]:
+def _knowledge(knowledge: ms.Knowledge, folds: ms.Folds | None) -> dict[str, str]:
     pieces = [knowledge] if folds is None else [*folds, *([] if folds.rest is None else [folds.rest])]
     form = "one matrix per class" if knowledge.per_class else "pooled"
     return {
@@ -98,6 +95,8 @@ def _folding(folding: FoldAssignment) -> str:
 
 
 def _model(model: Model) -> dict[str, str]:
+    from mergesvm.knowledge.knowledge import counted
+
     options, fitted = model.domain.options, model.calibration_
     return {
         "model": repr(model),
@@ -112,12 +111,16 @@ def _model(model: Model) -> dict[str, str]:
 
 def _solver_options(model: Model) -> dict[str, str]:
     options = model.domain.options
-    if isinstance(model, KernelModel):
+    if isinstance(model, ms.KernelModel):
         return _kernel(model)
     return _pegasos(options) if "lambda_" in options else _closed_form(options)
 
 
-def _kernel(model: KernelModel) -> dict[str, str]:
+def _kernel(model: ms.KernelModel) -> dict[str, str]:
+    from scipy import sparse
+
+    from mergesvm.knowledge.knowledge import counted
+
     kernel, options, vectors = model.expansion.kernel, model.domain.options, model.support_vectors_
     form = "sparse, " if sparse.issparse(vectors) else ""
     return {
@@ -141,6 +144,8 @@ def _closed_form(options: dict[str, Any]) -> dict[str, str]:
 
 
 def _pegasos(options: dict[str, Any]) -> dict[str, str]:
+    from mergesvm.knowledge.knowledge import counted
+
     return {
         "lambda": short_number(options["lambda_"]),
         "steps": f"{options['n_iter']:,} of {counted(options['batch_size'], 'row')} each",
@@ -160,11 +165,13 @@ def _model_facts(model: Model) -> dict[str, Any]:
         "solver": model.solver_,
         "calibration": fitted and {"method": fitted.method, "rows": fitted.rows},
         "terms": {**model.domain.options, "class_weight": str(model.domain.options["class_weight"])},
-        **(_kernel_facts(model) if isinstance(model, KernelModel) else {}),
+        **(_kernel_facts(model) if isinstance(model, ms.KernelModel) else {}),
     }
 
 
-def _kernel_facts(model: KernelModel) -> dict[str, Any]:
+def _kernel_facts(model: ms.KernelModel) -> dict[str, Any]:
+    from scipy import sparse
+
     kernel, vectors = model.expansion.kernel, model.support_vectors_
     return {
         "kernel": {name: getattr(kernel, name) for name in ("kind", "gamma", "degree", "coef0")},
@@ -176,13 +183,13 @@ def _kernel_facts(model: KernelModel) -> dict[str, Any]:
     }
 
 
-def _features(signature: Signature) -> dict[str, str]:
+def _features(signature: ms.Signature) -> dict[str, str]:
     if not signature.mapped:
         return _columns("features", signature.layout)
     return {"features": f"{signature.width:,}: {signature.features}", **_columns("columns", signature.layout)}
 
 
-def _map(features: FeatureMap) -> dict[str, str]:
+def _map(features: ms.features.FeatureMap) -> dict[str, str]:
     return {
         "feature map": repr(features),
         "fingerprint": features.fingerprint,
@@ -191,7 +198,7 @@ def _map(features: FeatureMap) -> dict[str, str]:
     }
 
 
-def _map_facts(features: FeatureMap) -> dict[str, Any]:
+def _map_facts(features: ms.features.FeatureMap) -> dict[str, Any]:
     return {
         "map": repr(features),
         "fingerprint": features.fingerprint,
@@ -216,9 +223,9 @@ def _listed(names: list[str]) -> str:
 
 
 def _print_classes(console: Console, content: Any) -> None:
-    rows = content.rows if isinstance(content, Knowledge) else content.domain.rows
-    weights = content.counts if isinstance(content, Knowledge) else rows
-    support = content.n_support_.tolist() if isinstance(content, KernelModel) else None
+    rows = content.rows if isinstance(content, ms.Knowledge) else content.domain.rows
+    weights = content.counts if isinstance(content, ms.Knowledge) else rows
+    support = content.n_support_.tolist() if isinstance(content, ms.KernelModel) else None
     table = numeric_table("class", "rows", "weight", "fraction", *([] if support is None else ["support vectors"]))
     for code, label in enumerate(content.labels[:MAX_TABLE_ROWS]):
         count, weight = int(rows[code]), float(weights[code])
@@ -227,7 +234,7 @@ def _print_classes(console: Console, content: Any) -> None:
     console.out.print(table)
 
 
-def _print_folds(console: Console, folds: Folds) -> None:
+def _print_folds(console: Console, folds: ms.Folds) -> None:
     table = numeric_table("fold", "rows", "fraction")
     rows, total = folds.rows.tolist(), int(folds.total.rows.sum())
     never = [] if folds.rest is None else [("never held out", int(folds.rest.rows.sum()))]

@@ -2,26 +2,69 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+import mergesvm as ms
 from mergesvm.cli.command import command
-from mergesvm.cli.console import check_output, dropped_rows
-from mergesvm.cli.data_options import DataOptions
-from mergesvm.cli.engine_option import EngineOptions
-from mergesvm.cli.feature_option import Features, chosen_map, knows_columns
+from mergesvm.cli.console import INVALID_INPUT, ConsoleOptions, Force, Output, check_output, dropped_rows
+from mergesvm.cli.data_options import DataOptions, Features, chosen_map, knows_columns
 from mergesvm.cli.open_files import open_any
-from mergesvm.cli.options import ConsoleOptions, Force, Output
-from mergesvm.data.scan import Scan
-from mergesvm.errors import ParameterError
-from mergesvm.features.base import FeatureMap
-from mergesvm.knowledge.learning.learn import learn
+from mergesvm.engines.registry import engine_named, engines_help
+from mergesvm.errors import MergeSVMError, ParameterError
 from mergesvm.reports.knowledge_facts import knowledge_facts
 
+if TYPE_CHECKING:
+    from mergesvm.engines.base import Engine
+
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print the engine and the bytes it sent.")]
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """The engine and its workers."""
+
+    PANEL: ClassVar[str] = "Engine"
+
+    engine: Annotated[str, typer.Option(help=f"Where to run: {engines_help()}.")] = "threads"
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Threads, or worker processes of a cluster started for this run (default: one per core)."
+        ),
+    ] = None
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of a Dask scheduler (tcp://...), Spark master (spark://...) or Spark Connect server (sc://...)."
+        ),
+    ] = None
+    local: Annotated[
+        bool,
+        typer.Option("--local", help="With mpi: each rank reads all files it is given, instead of a part of them."),
+    ] = False
+
+    @contextmanager
+    def start(self) -> Iterator[Engine]:
+        """Start the engine, and close it at the end. If many ranks run the command, only the root reports errors."""
+        with engine_named(self.engine, self.workers, self.address, local=self.local, root=0) as engine:
+            try:
+                if engine.ranks.spmd and self.workers not in (None, engine.workers):
+                    raise ParameterError(
+                        f"--workers {self.workers} does not match the number of ranks, {engine.workers}. "
+                        f"Start the command with mpiexec -n {self.workers}."
+                    )
+                yield engine
+            except MergeSVMError:
+                if engine.ranks.is_root:
+                    raise
+                sys.exit(INVALID_INPUT)
 
 
 @command(
@@ -78,7 +121,7 @@ def learn_command(
                 f"same map: write it once with mergesvm map."
             )
         with console.progress("learning") as progress:
-            knowledge: Any = learn(
+            knowledge: Any = ms.learn(
                 source,
                 features=mapping,
                 per_class=not pooled,
@@ -106,7 +149,9 @@ def learn_command(
         )
 
 
-def _open(data: DataOptions, features: str | None, like: Path | None, groups: str | None) -> tuple[FeatureMap, Scan]:
+def _open(
+    data: DataOptions, features: str | None, like: Path | None, groups: str | None
+) -> tuple[ms.features.FeatureMap, ms.Scan]:
     """The feature map and the data, with the columns of an earlier file or of the map if they are known."""
     earlier = None if like is None else open_any(like)
     mapping = chosen_map(features, earlier)

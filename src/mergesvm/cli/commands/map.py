@@ -6,14 +6,12 @@ from typing import Annotated
 
 import typer
 
+import mergesvm as ms
 from mergesvm.cli.command import command
-from mergesvm.cli.console import check_output
+from mergesvm.cli.console import ConsoleOptions, Force, Output, check_output
 from mergesvm.cli.data_options import DataOptions
-from mergesvm.cli.options import ConsoleOptions, Force, Output
 from mergesvm.errors import ParameterError
-from mergesvm.features.maps.identity import Identity
 from mergesvm.features.registry import random_map_classes
-from mergesvm.features.spec import as_map
 
 
 @command("mergesvm map day1.parquet --label y --features fourier:4000 -o fourier.features")
@@ -35,8 +33,8 @@ def map_command(
     """Freeze a feature map on a sample of rows, so that pieces learned with it can be merged."""
     console = printing.console()
     check_output(output, force)
-    mapping = as_map(features, seed=seed)
-    if isinstance(mapping, Identity):
+    mapping = ms.features.as_map(features, seed=seed)
+    if isinstance(mapping, ms.features.Identity):
         raise ParameterError("The identity map has nothing to freeze. Learn without --features.")
     frozen = mapping.freeze(data.scan())
     frozen.save(output)

@@ -9,10 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from mergesvm.cli.command import command
-from mergesvm.cli.console import check_output
+from mergesvm.cli.console import ConsoleOptions, Force, Output, check_output
 from mergesvm.cli.open_files import expand, have_folds, open_folds, open_pieces
-from mergesvm.cli.options import ConsoleOptions, Force, Output
-from mergesvm.knowledge.algebra import merge_stream
 from mergesvm.reports.knowledge_facts import knowledge_facts
 
 
@@ -25,6 +23,8 @@ def merge_command(
     printing: ConsoleOptions,
 ) -> None:
     """Merge knowledge files into the knowledge of all their rows together."""
+    from mergesvm.knowledge.algebra import merge_stream
+
     console = printing.console()
     check_output(output, force)
     paths = expand(pieces)

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
+import mergesvm as ms
 from mergesvm.cli.command import command
-from mergesvm.cli.console import check_output
+from mergesvm.cli.console import ConsoleOptions, Force, Model, check_output
 from mergesvm.cli.data_options import NEW_DATA, DataOptions
-from mergesvm.cli.options import ConsoleOptions, Force, Model
 from mergesvm.cli.parsing import as_list
-from mergesvm.cli.prediction_writer import SUFFIXES, PredictionWriter
-from mergesvm.models.load import load_model
+from mergesvm.files.atomic import replacing
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from mergesvm.data.slice import Slice
+    from mergesvm.models.base import Model as AnyModel
+
+SUFFIXES = (".parquet", ".feather", ".arrow", ".csv")
+
+ARROW_TYPES = {"text": "string", "whole number": "int64", "decimal": "float64", "boolean": "bool"}
 
 
 @command("mergesvm predict model.msvm new.csv -o predictions.parquet")
@@ -38,7 +51,7 @@ def predict_command(
     """
     console = printing.console(silent=output is None)
     check_output(output, force, *SUFFIXES)
-    solved = load_model(model)
+    solved = ms.load_model(model)
     source = data.scan(like=solved, keep=as_list(keep) or ())
     with console.progress("predicting") as progress, PredictionWriter(output, solved, probabilities) as writer:
         for part in source:
@@ -53,3 +66,74 @@ def predict_command(
     console.text(f"{source.rows:,} rows predicted{dropped}")
     console.written(output)
     console.result(output=output, rows=source.rows, dropped=source.dropped)
+
+
+class PredictionWriter:
+    """A table of the copied columns, the prediction and optionally the probabilities, in the order of the rows.
+
+    A file appears under its name when it is complete. Without a path, CSV is written to standard output.
+    """
+
+    def __init__(self, path: Path | None, model: AnyModel, probabilities: bool) -> None:
+        self.path = path
+        self.model = model
+        self.probabilities = probabilities
+        self._stack = ExitStack()
+        self._writer: Any = None
+
+    def __enter__(self) -> Self:
+        self._target: Any = sys.stdout.buffer if self.path is None else self._stack.enter_context(replacing(self.path))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if error[0] is None and self._writer is None:
+            self._open(self._table(self.model.classes_[:0], None, None, None))
+        if self._writer is not None:
+            self._writer.close()
+        self._stack.__exit__(*error)
+
+    def write(self, predicted: NDArray[Any], probabilities: NDArray[np.float64] | None, part: Slice) -> None:
+        """Write the predictions of a slice."""
+        table = self._table(predicted, probabilities, part.kept, part.table)
+        if self._writer is None:
+            self._open(table)
+        self._writer.write_table(table)
+
+    def _table(
+        self, predicted: NDArray[Any], probabilities: Any, kept: NDArray[np.bool_] | None, copied: Any
+    ) -> pa.Table:
+        import numpy as np
+        import pyarrow as pa
+
+        columns = {} if copied is None else {name: copied.column(name) for name in copied.schema.names}
+        kind = pa.type_for_alias(ARROW_TYPES[self.model.signature.labels or "text"])
+        columns["prediction"] = _placed(pa.array(predicted.tolist(), kind), kept)
+        if self.probabilities:
+            values = np.empty((0, len(self.model.labels))) if probabilities is None else probabilities
+            for label, of_class in zip(self.model.labels, values.T, strict=True):
+                columns[f"probability {label}"] = _placed(pa.array(of_class), kept)
+        return pa.table(columns)
+
+    def _open(self, table: pa.Table) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+        from pyarrow import csv
+
+        suffix = ".csv" if self.path is None else self.path.suffix.lower()
+        if suffix == ".parquet":
+            self._writer = pq.ParquetWriter(self._target, table.schema)
+        elif suffix == ".csv":
+            self._writer = csv.CSVWriter(self._target, table.schema)
+        else:
+            self._writer = pa.ipc.new_file(self._target, table.schema)
+
+
+def _placed(values: pa.Array, kept: NDArray[np.bool_] | None) -> pa.Array:
+    """Values at the rows that were kept, null at the others."""
+    import numpy as np
+    import pyarrow as pa
+
+    if kept is None:
+        return values
+    places = pa.array(np.cumsum(kept) - 1, mask=~kept)
+    return values.take(places)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -11,19 +11,18 @@ from typing import Annotated
 
 import typer
 
+import mergesvm as ms
 from mergesvm.cli.command import Fields, command
-from mergesvm.cli.console import Console, check_output
+from mergesvm.cli.console import Console, ConsoleOptions, Force, Output, check_output
 from mergesvm.cli.model_options import ModelOptions
 from mergesvm.cli.open_files import expand, have_folds, open_folds, open_pieces
-from mergesvm.cli.options import ConsoleOptions, Force, Output
 from mergesvm.errors import MissingFileError, ParameterError
-from mergesvm.knowledge.folds import Folds
-from mergesvm.knowledge.knowledge import Knowledge, counted
+from mergesvm.knowledge.knowledge import counted
 from mergesvm.reports.answers import Answers
 from mergesvm.reports.as_json import answers_facts
 from mergesvm.reports.cards.pieces import drift_order
 from mergesvm.reports.formatting import weights_name
-from mergesvm.reports.write import SUFFIXES, report
+from mergesvm.reports.write import SUFFIXES
 
 KNOWLEDGE_SUFFIX = ".knowledge"
 """The files to read from a folder."""
@@ -62,7 +61,7 @@ def report_command(
     with console.progress("reporting") as progress:
         pieces = _open_named(_files(knowledge))
         labels = tuple(dict.fromkeys(label for piece in pieces.values() for label in piece.labels))
-        answers = report(
+        answers = ms.report(
             pieces,
             output,
             C=options.number_or_auto(),
@@ -102,12 +101,12 @@ def _files(names: list[str]) -> list[Path]:
     return paths
 
 
-def _open_named(paths: list[Path]) -> Mapping[str, Knowledge | Folds]:
+def _open_named(paths: list[Path]) -> Mapping[str, ms.Knowledge | ms.Folds]:
     """The pieces by name: the file name without its extension, or the path if that is ambiguous."""
     stems = [path.name.removesuffix(KNOWLEDGE_SUFFIX) for path in paths]
     times = Counter(stems)
     names = [stem if times[stem] == 1 else str(path) for stem, path in zip(stems, paths, strict=True)]
-    pieces: Sequence[Knowledge | Folds] = list(open_folds(paths)) if have_folds(paths) else list(open_pieces(paths))
+    pieces: Iterator[ms.Knowledge | ms.Folds] = open_folds(paths) if have_folds(paths) else open_pieces(paths)
     return dict(zip(names, pieces, strict=True))
 
 

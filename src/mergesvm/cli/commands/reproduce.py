@@ -12,8 +12,7 @@ from rich.console import Console as RichConsole
 from rich.markup import escape
 from rich.table import Table
 
-from mergesvm.cli.console import Console, check_output
-from mergesvm.cli.options import AsJson, Debug, Quiet
+from mergesvm.cli.console import AsJson, Console, Debug, Quiet, check_output
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.models.pairwise import PairwiseModel

@@ -7,18 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from mergesvm.cli.choice import print_choice
-from mergesvm.cli.choose import SecondPassOptions, choose
+import mergesvm as ms
+from mergesvm.cli.choose import SecondPassOptions, choose, print_choice
 from mergesvm.cli.command import Fields, command
-from mergesvm.cli.console import NO_MATPLOTLIB, Console, check_output
+from mergesvm.cli.console import NO_MATPLOTLIB, Console, ConsoleOptions, Force, Output, check_output
 from mergesvm.cli.data_options import NEW_DATA_FIELDS
 from mergesvm.cli.model_options import ChoiceOptions
 from mergesvm.cli.open_files import expand, open_learned
-from mergesvm.cli.options import ConsoleOptions, Force, Output
 from mergesvm.errors import ParameterError
-from mergesvm.methods.proximal.solve import solve
-from mergesvm.models.linear import LinearModel
-from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.reports.figures import SUFFIXES, save_choice_figure
 
 
@@ -77,7 +73,7 @@ def _check_unused(given: dict[str, Any]) -> None:
 
 def _solve_best(
     paths: list[Path], options: ChoiceOptions, data: SecondPassOptions, picture: Path | None, console: Console
-) -> tuple[LinearModel | PairwiseModel, dict[str, Any]]:
+) -> tuple[ms.LinearModel | ms.PairwiseModel, dict[str, Any]]:
     """The model with the best options, and how they were chosen."""
     choice = choose(paths, options, data, console)
     print_choice(console, choice)
@@ -87,7 +83,7 @@ def _solve_best(
     return choice.validation.solve(), {"picture": picture, **choice.facts()}
 
 
-def _solve_given(paths: list[Path], options: ChoiceOptions) -> LinearModel | PairwiseModel:
+def _solve_given(paths: list[Path], options: ChoiceOptions) -> ms.LinearModel | ms.PairwiseModel:
     """The model with the options as given; for a file with folds, the model of all rows."""
     if len(paths) > 1:
         raise ParameterError(
@@ -96,4 +92,4 @@ def _solve_given(paths: list[Path], options: ChoiceOptions) -> LinearModel | Pai
         )
     learned = open_learned(paths[0])
     C = options.number_or_auto()
-    return solve(learned, float(C), options.weights(learned.labels), options.multiclass, **options.fixed)
+    return ms.solve(learned, float(C), options.weights(learned.labels), options.multiclass, **options.fixed)

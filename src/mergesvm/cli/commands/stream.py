@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import mergesvm as ms
 from mergesvm.cli.command import Fields, command
-from mergesvm.cli.console import NO_MATPLOTLIB, Console, check_output, dropped_rows
-from mergesvm.cli.data_options import DataOptions
-from mergesvm.cli.feature_option import Features, chosen_map, knows_columns
+from mergesvm.cli.console import NO_MATPLOTLIB, Console, ConsoleOptions, Force, check_output, dropped_rows
+from mergesvm.cli.data_options import DataOptions, Features, chosen_map, knows_columns
 from mergesvm.cli.open_files import open_any
-from mergesvm.cli.options import ConsoleOptions, Force
-from mergesvm.cli.parsing import as_stream_weights
-from mergesvm.data.scan import Scan
 from mergesvm.errors import ParameterError
-from mergesvm.knowledge.folds import Folds
-from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.signature import Signature
-from mergesvm.methods.recursive.live import LiveModel
-from mergesvm.methods.recursive.options import RecursiveOptions
-from mergesvm.methods.recursive.prequential import Prequential
-from mergesvm.reports.charts.terminal import plot_lines
 from mergesvm.reports.figures import SUFFIXES, save_stream_figure
 from mergesvm.reports.knowledge_facts import knowledge_facts
+
+if TYPE_CHECKING:
+    from mergesvm.data.labels import Label
+    from mergesvm.methods.recursive.prequential import Prequential
 
 BATCH_ROWS = 4096
 """Rows to read at a time: few, so that the plot is updated often."""
 
 REFRESH_SECONDS = 0.25
+BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 @command("mergesvm stream day1.parquet --label y --picture accuracy.png")
@@ -66,6 +61,10 @@ def stream_command(
     printing: ConsoleOptions,
 ) -> None:
     """Follow a stream row by row: predict each row, then learn it, and plot the accuracy."""
+    from mergesvm.methods.recursive.live import LiveModel
+    from mergesvm.methods.recursive.options import RecursiveOptions
+    from mergesvm.methods.recursive.prequential import Prequential
+
     console = printing.console()
     check_output(output, force)
     check_output(knowledge, force)
@@ -77,13 +76,13 @@ def stream_command(
     if earlier is not None and mapping != earlier.features:
         raise ParameterError(f"{begin} was learned with features {earlier.features}. Omit --features.")
     source = data.scan(like=earlier or (mapping if knows_columns(mapping) else None))
-    weights = as_stream_weights(class_weight, None if earlier is None else earlier.signature.labels, source)
+    weights = _class_weights(class_weight, None if earlier is None else earlier.signature.labels, source)
     options = RecursiveOptions(C, weights, not free_intercept, forgetting, window)
     if earlier is not None:
         live = LiveModel.of(earlier, options)
     else:
         layout = source.layout
-        live = LiveModel(Signature(mapping.freeze(source), layout.width, layout.names, layout.categories), options)
+        live = LiveModel(ms.Signature(mapping.freeze(source), layout.width, layout.names, layout.categories), options)
     test = Prequential(live, every)
     with _live_plot(console, source, test) as show:
         for batch in live.batches(source):
@@ -92,17 +91,51 @@ def stream_command(
     _finish(console, source, test, weights or {}, {"output": output, "knowledge": knowledge, "picture": picture})
 
 
-def _open_knowledge(path: Path) -> Knowledge:
+def _open_knowledge(path: Path) -> ms.Knowledge:
     content = open_any(path)
-    if isinstance(content, Folds):
+    if isinstance(content, ms.Folds):
         content = content.total
-    if not isinstance(content, Knowledge):
+    if not isinstance(content, ms.Knowledge):
         raise ParameterError(f"{path} does not contain knowledge. Give --from a file written by learn or merge.")
     return content
 
 
+def _class_weights(text: str, kind: str | None, source: ms.Scan) -> dict[Label, float] | None:
+    """Class weights given as ``class=weight,class=weight`` before all classes are known.
+
+    The class names become labels of this kind; if it is None, of the kind of the first labels in the source.
+    """
+    from mergesvm.data.label_encoding import EncodedLabels
+
+    if text == "none":
+        return None
+    if kind is None:
+        first = next((part.labels for part in source.first_slices(1) if part.labels is not None), ())
+        kind = EncodedLabels.encode(first).kind
+    converters: dict[str, Callable[[str], Label]] = {"whole number": int, "decimal": float, "boolean": _as_boolean}
+    convert = converters.get(kind or "text", str)
+    weights: dict[Label, float] = {}
+    for part in text.split(","):
+        name, equals, weight = part.rpartition("=")
+        try:
+            weights[convert(name)] = float(weight)
+        except ValueError:
+            equals = ""
+        if not equals or not name:
+            raise ParameterError(
+                f"Invalid --class-weight {text!r}: write class=weight,class=weight, with {kind} labels as in the data."
+            )
+    return weights
+
+
+def _as_boolean(name: str) -> bool:
+    if name.lower() not in ("true", "false"):
+        raise ValueError(f"{name!r} is neither true nor false")
+    return name.lower() == "true"
+
+
 def _finish(
-    console: Console, source: Scan, test: Prequential, weights: dict[Any, float], paths: dict[str, Path | None]
+    console: Console, source: ms.Scan, test: Prequential, weights: dict[Any, float], paths: dict[str, Path | None]
 ) -> None:
     """Write the files and print the results."""
     live = test.live
@@ -130,7 +163,7 @@ def _finish(
 
 
 @contextmanager
-def _live_plot(console: Console, source: Scan, test: Prequential) -> Iterator[Callable[[], None]]:
+def _live_plot(console: Console, source: ms.Scan, test: Prequential) -> Iterator[Callable[[], None]]:
     """A function to call after each batch, which redraws the plot if standard error is a terminal."""
     from rich.console import Console as RichConsole
     from rich.console import Group
@@ -162,7 +195,7 @@ def _accuracies(test: Prequential) -> str:
     return "accuracy {:.2f} %, recent {:.2f} %, most frequent class {:.2f} %".format(*percentages)
 
 
-def _print_accuracy(console: Console, source: Scan, test: Prequential) -> None:
+def _print_accuracy(console: Console, source: ms.Scan, test: Prequential) -> None:
     plot = plot_lines([point[1] for point in test.points], max(16, min(72, console.out.width - 12)))
     checks = test.live.checks
     drift = max((check.drift for check in checks), default=0.0)
@@ -170,3 +203,27 @@ def _print_accuracy(console: Console, source: Scan, test: Prequential) -> None:
     checked = f" Coefficients were checked {times}; largest error {drift:.0e}." if checks else ""
     rows = f"{test.rows:,} rows, each predicted before it was learned"
     console.text(*plot, f"{rows}: {_accuracies(test)}{dropped_rows(source.dropped)}.{checked}")
+
+
+def plot_lines(values: Sequence[float], width: int = 64, height: int = 8) -> list[str]:
+    """Fractions as columns of blocks, averaged to fit the width, with the highest and lowest beside them.
+
+    >>> for line in plot_lines([0.5, 0.6, 0.7, 0.8, 0.9, 1.0], width=6, height=2):
+    ...     print(line)
+    100.0 % |   ▂▅█
+     50.0 % |▁▄▇███
+    """
+    import numpy as np
+
+    if not len(values):
+        return []
+    columns = [float(np.mean(part)) for part in np.array_split(np.asarray(values), min(width, len(values)))]
+    low, high = min(columns), max(columns)
+    steps = [1 + round((value - low) / ((high - low) or 1.0) * (8 * height - 1)) for value in columns]
+    sides = {0: low, height - 1: high}
+    return [
+        (f"{100 * sides[line]:5.1f} %" if line in sides else "").rjust(7)
+        + " |"
+        + "".join(BLOCKS[min(8, max(0, step - 8 * line))] for step in steps)
+        for line in range(height - 1, -1, -1)
+    ]

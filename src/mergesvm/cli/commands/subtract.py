@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from mergesvm.cli.command import command
-from mergesvm.cli.console import check_output
+from mergesvm.cli.console import ConsoleOptions, Force, Output, check_output
 from mergesvm.cli.open_files import expand, have_folds, open_learned
-from mergesvm.cli.options import ConsoleOptions, Force, Output
 from mergesvm.errors import KnowledgeError
 from mergesvm.reports.knowledge_facts import knowledge_facts
 
