@@ -39,6 +39,16 @@ def _number(text, at):  # type: ignore[no-untyped-def] # pragma: no cover
     return value, np.int64(end - begin), certain
 
 
+@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+def _index(text, at):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The index of up to 12 digits at a position, and the position after it."""
+    index, stop = 0, min(at + 12, text.size)
+    while at < stop and DIGIT_0 <= text[at] <= DIGIT_9:
+        index = index * 10 + (text[at] - DIGIT_0)
+        at += 1
+    return index, at
+
+
 @njit(nogil=True, error_model="numpy", cache=True)
 def parse(text, base, labels, starts, columns, values, hard):  # type: ignore[no-untyped-def] # pragma: no cover
     """Parse whole lines ``label index:value ... # comment`` into CSR.
@@ -70,15 +80,13 @@ def parse(text, base, labels, starts, columns, values, hard):  # type: ignore[no
             if text[at] == HASH:
                 at = _end_of_line(text, at)
                 break
-            column, token = 0, at
+            token = at
             if at + 4 <= end and text[at] == _QID[0] and text[at + 1] == _QID[1] and text[at + 2] == _QID[2]:
                 at = _end_of_word(text, at)  # qid:7 groups rows for ranking, and is skipped
                 if text[token + 3] == COLON:
                     continue
                 return rows, stored, left, NO_INDEX, token
-            while at < end and DIGIT_0 <= text[at] <= DIGIT_9 and at < token + 12:
-                column = column * 10 + (text[at] - DIGIT_0)
-                at += 1
+            column, at = _index(text, at)
             if at == token or at >= end or text[at] != COLON:
                 return rows, stored, left, NO_INDEX, token
             column -= base
@@ -88,8 +96,7 @@ def parse(text, base, labels, starts, columns, values, hard):  # type: ignore[no
                 return rows, stored, left, TOO_LARGE, token
             if column <= last:
                 return rows, stored, left, ORDER, token
-            last = column
-            first = at + 1
+            last, first = column, at + 1
             columns[stored] = column
             values[stored], at, certain = _number(text, first)
             stop = _end_of_word(text, at)

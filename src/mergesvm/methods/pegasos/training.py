@@ -76,20 +76,8 @@ def train_pegasos(
 ) -> Pegasos:
     """Make ``n_iter`` steps in every problem with rows of the batch on both sides.
 
-    Parameters
-    ----------
-    batch : Batch
-    features : FeatureMap
-        A frozen map.
-    options : PegasosOptions
-    seed : int
-    before : Pegasos, optional
-        State to continue from. Problems of new classes start at zero.
-    initial : LinearModel or PairwiseModel, optional
-        Model of the same classes and features; problems start at its hyperplanes.
-    engine : Engine, optional
-        Runs the problems. Under MPI all ranks must have the same rows.
-    n_jobs : int, optional
+    The map must be frozen. Problems continue from the state ``before``, or start at the hyperplanes of ``initial``, a model
+    of the same classes and features; problems of new classes start at zero. Under MPI all ranks must have the same rows.
 
     Examples
     --------
@@ -111,7 +99,6 @@ def train_pegasos(
     classes = tuple(sorted(rows))
     if isinstance(options.class_weight, Mapping):
         given_weights(options.class_weight, classes)  # raises an error if these are not weights of the classes
-
     if spread is not None:
         seed = spread.ranks.on_root(lambda: seed)
     pool = RowPool.of(batch, features, threads)
@@ -131,9 +118,8 @@ def train_pegasos(
             SolverWarning,
             stacklevel=3,
         )
-    ended = take_steps(
-        pool, list(problems.values()), [walks[key] for key in problems], options.schedule, spread or threads
-    )
+    begun = [walks[key] for key in problems]
+    ended = take_steps(pool, list(problems.values()), begun, options.schedule, spread or threads)
     walks |= dict(zip(problems, ended, strict=True))
     model = _model(pool, labels.classes, rows, signature, walks, set(problems), options, before, threads)
     return Pegasos(options, signature, rows, walks, seeds, model)
