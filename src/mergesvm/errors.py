@@ -11,11 +11,11 @@
     │   ├── MissingFileError      the file does not exist
     │   ├── MissingFolderError    the folder to write to does not exist
     │   ├── ExistingFileError     the file would be overwritten
-    │   ├── CutError              a file that was split between workers cannot be split
+    │   ├── CutError              a file that was divided among workers turned out not to be divisible
     │   ├── MalformedFileError    data that violate the file format
     │   ├── ForeignFileError      not a mergesvm file, or truncated
     │   ├── NewerFormatError      a mergesvm file of a newer version
-    │   ├── WrongKindError        a mergesvm file of another kind, such as a model instead of knowledge
+    │   ├── WrongKindError        a mergesvm file of a different kind, such as a model instead of knowledge
     │   ├── DamagedFileError      content that does not match its digest
     │   ├── InvalidHeaderError    a header with a missing or invalid field
     │   └── InvalidContentError   arrays that do not match the header
@@ -27,7 +27,7 @@
 
     SolverWarning               the usual solver failed, and another one was used
     FrozenHereWarning           a feature map was frozen on the rows at hand instead of a shared sample
-    FoldWarning                 folds that are too small or one-sided for reliable estimates
+    FoldWarning                 a class is in only one fold, so models that hold it out do not know the class
 
 All errors are also :class:`ValueError`, as in scikit-learn.
 """
@@ -87,7 +87,7 @@ class MalformedFileError(FileError):
 
 
 class CutError(FileError):
-    """A file that was split between workers turns out not to be splittable."""
+    """A file that was divided among workers turned out not to be divisible."""
 
 
 class ForeignFileError(FileError):
@@ -99,7 +99,7 @@ class NewerFormatError(FileError):
 
 
 class WrongKindError(FileError):
-    """A mergesvm file of another kind than expected."""
+    """A mergesvm file of a different kind than expected."""
 
 
 class DamagedFileError(FileError):
@@ -143,7 +143,7 @@ class FrozenHereWarning(UserWarning):
 
 
 class FoldWarning(UserWarning):
-    """Folds that are too small or one-sided for reliable estimates."""
+    """All rows of a class are in one fold, so the model trained on the other folds does not know the class."""
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

@@ -297,7 +297,7 @@ def test_the_summary_is_ready_for_json():
 
 
 WRONG = {
-    "predicted, which is not among": ({"predicted": ["ant", "fox"]}, "'fox'"),
+    "class": ({"predicted": ["ant", "fox"]}, "'fox'"),
     "kinds": ({"truth": [1, 2]}, "labels such as 1, but the model was learned from text labels such as 'ant'"),
     "shape": ({"probabilities": [[1.0, 0], [1, 0]]}, r"not 2, 2 and \(2, 2\)"),
     "length": ({"predicted": ["ant"]}, "not 1, 2"),

@@ -604,7 +604,7 @@ def test_invalid_rows_change_no_unit(engine, machine):
         there.partial_fit(broken, labels)
     with pytest.raises(SubtractionError, match="Row 0"):
         there.forget(more, labels)
-    with pytest.raises(DataError, match="weight of zero"):
+    with pytest.raises(DataError, match="zero weight"):
         there.partial_fit(more, labels, sample_weight=np.zeros(45))
     there.partial_fit(more, labels)
     assert_same_optimum(there, machine.here(np.vstack([machine.X, more]), np.append(machine.y, labels)))

@@ -98,7 +98,7 @@ def test_rows_of_zero_weight_are_ignored():
         other = ParallelKernelSVC(tol=1e-6, beta=beta).fit(X[there], y[there], weights[there])
         np.testing.assert_allclose(classifier.objective_, other.objective_, rtol=1e-9)
         np.testing.assert_allclose(classifier.model_.scores(X), other.model_.scores(X), atol=1e-6)
-    with pytest.raises(ms.errors.DataError, match="weight of zero"):
+    with pytest.raises(ms.errors.DataError, match="zero weight"):
         ParallelKernelSVC().fit(X, y, np.zeros(120))
 
 

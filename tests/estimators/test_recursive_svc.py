@@ -160,7 +160,7 @@ def test_all_rows_can_be_forgotten_and_learned_again(data):
     assert live.classes_.tolist() == [0, 2]
     assert_same(live, MergeSVC().fit(X[y != 1], y[y != 1]), X)
     live.forget(X[y != 1], y[y != 1])
-    with pytest.raises(KnowledgeError, match="nothing to predict from"):
+    with pytest.raises(KnowledgeError, match="no model to predict with"):
         live.predict(X)
     assert live.predict_one(X[0]) is None
     assert_same(one_by_one(live, X, y), MergeSVC().fit(X, y), X)
@@ -292,7 +292,7 @@ def test_invalid_parameters_are_named(data):
         ({"check_every": 2.5}, "'check_every' .* must be an int in the range .* Got 2.5"),
         ({"class_weight": "inverse"}, "must be a str among {'balanced'}"),
         ({"window": True}, "Got True instead"),
-        ({"class_weight": {0: -1.0}}, "not negative"),
+        ({"class_weight": {0: -1.0}}, "non-negative"),
     ]:
         for use in (lambda machine: machine.fit(X, y), lambda machine: machine.learn_one(X[0], 0)):
             machine = RecursiveSVC(**parameters)

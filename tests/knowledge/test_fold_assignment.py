@@ -69,7 +69,7 @@ def test_rows_that_are_dropped_need_no_group(tmp_path):
 
 def test_an_error_about_invalid_groups_names_the_file(tmp_path):
     pq.write_table(pa.table({"x": [1.0, 2.0], "who": [0.5, 1.0], "y": [0, 1]}), tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"t\.parquet.*groups must be one string.*row 0 is 0\.5"):
+    with pytest.raises(DataError, match=r"t\.parquet.*groups must contain one string.*row 0 is 0\.5"):
         ms.learn(ms.scan(tmp_path / "t.parquet", label="y", keep=["who"]), folds=2, groups="who")
 
 
@@ -87,7 +87,7 @@ def test_an_error_about_invalid_groups_names_the_file(tmp_path):
         ({"folds": [0, 1000] * 15}, ParameterError, "not 1001"),
         ({"folds": [0, 1] * 10}, DataError, "30 rows, 20 folds"),
         ({"groups": ["a"] * 30}, ParameterError, "groups needs a number of folds"),
-        ({"folds": [0, 1] * 15, "groups": ["a"] * 30}, ParameterError, "not both"),
+        ({"folds": [0, 1] * 15, "groups": ["a"] * 30}, ParameterError, "groups cannot be combined"),
         ({"folds": 3, "groups": ["a"] * 20}, DataError, "30 rows, 20 groups"),
         ({"folds": 3, "groups": ["a", None] * 15}, DataError, "row 1 has no group"),
         ({"folds": 3, "groups": "who"}, ParameterError, "'who' names a column of files"),

@@ -226,7 +226,7 @@ def test_rows_of_another_width_are_refused(features):
             one.transform(rows)
         with pytest.raises(DataError, match=rf"X has {rows.shape[1]} columns, but .* was frozen for rows of 36"):
             ms.learn(rows, Y, features=one)
-        with pytest.raises(DataError, match=rf"X has {rows.shape[1]} features, but the model was learned from 36"):
+        with pytest.raises(DataError, match=rf"X has {rows.shape[1]} features, but the model was trained on 36"):
             model.predict(rows)
 
 
@@ -242,7 +242,7 @@ def test_rows_with_other_column_names_are_refused(features, tmp_path):
     ):
         with pytest.raises(DataError, match=r"Column 0 of X is named 'pixel 1', but .* was frozen with 'pixel 0'"):
             use()
-    with pytest.raises(DataError, match="Column 0 of X is named 'pixel 1', but the model was learned with 'pixel 0'"):
+    with pytest.raises(DataError, match="Column 0 of X is named 'pixel 1', but 'pixel 0' is expected"):
         ms.solve(ms.learn(frame, Y, features=one)).predict(swapped)
     swapped.assign(y=Y).to_parquet(tmp_path / "day.parquet")
     with pytest.raises(DataError, match=r"Column 0 of .* is named 'pixel 1'"):

@@ -117,7 +117,7 @@ def test_ties_are_decided_by_the_rule(rule):
 def test_rows_that_cannot_be_scored_are_an_error():
     X, y = blobs(seed=8, n=60, d=3, classes=2)
     model = ms.ParallelKernelSVC("linear").fit(X, y).model_
-    with pytest.raises(ms.errors.DataError, match="X has 2 features, but the model was learned from 3"):
+    with pytest.raises(ms.errors.DataError, match="X has 2 features, but the model was trained on 3"):
         model.predict(X[:, :2])
     with pytest.raises(ms.errors.DataError, match="NaN"):
         model.predict(np.where(X > 0, np.nan, X))

@@ -97,9 +97,9 @@ def test_rows_that_do_not_fit_the_model_are_refused():
 
     X, y = blobs(n=30, d=2, classes=2)
     model = ms.solve(ms.learn(pd.DataFrame(X, columns=["x", "y"]), y))
-    with pytest.raises(ms.errors.DataError, match="X has 3 features, but the model was learned from 2"):
+    with pytest.raises(ms.errors.DataError, match="X has 3 features, but the model was trained on 2"):
         model.predict(np.ones((2, 3)))
-    with pytest.raises(ms.errors.DataError, match="Column 0 of X is named 'y', but the model was learned with 'x'"):
+    with pytest.raises(ms.errors.DataError, match="Column 0 of X is named 'y', but 'x' is expected"):
         model.predict(pd.DataFrame(X, columns=["y", "x"]))
     with pytest.raises(ms.errors.DataError, match=r"NaN: row 1, column 0\. Remove or impute missing values before"):
         model.predict([[0.0, 0.0], [np.nan, 0.0]])

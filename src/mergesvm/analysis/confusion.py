@@ -33,7 +33,7 @@ class ConfusionMatrix:
         known = {label: at for at, label in enumerate(self.classes)}
         strange = [label for label in predicted.classes if label not in known]
         if strange:
-            raise DataError(f"The class {strange[0]!r} was predicted, which is not among those of the model.")
+            raise DataError(f"Predicted class {strange[0]!r} is not one of the model's classes.")
         unknown = self._unknown_labels(truth, source)
         rows_of = known | {label: len(known) + at for at, label in enumerate(unknown)}
         true_at = np.array([rows_of[label] for label in truth.classes], np.intp)[truth.codes[kept]]

@@ -92,9 +92,10 @@ def eliminate(
     held_out: Sequence[tuple[Knowledge, Knowledge]] | Folds | None = None,
     max_steps: int | None = None,
 ) -> Elimination:
-    """Backward elimination: remove one feature at a time, the one that raises the objective least, without data.
+    """Backward elimination: repeatedly remove the feature whose removal raises the objective least.
 
-    Each step gives what solving with the remaining features alone would give; all steps together cost a few solutions.
+    Needs only the knowledge, not the data. Each step gives what solving with the remaining features alone would give;
+    all steps together cost a few solutions.
     Without ``standardize`` the penalty, and so the order, depends on the units of the features.
 
     Parameters

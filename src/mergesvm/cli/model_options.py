@@ -1,4 +1,4 @@
-"""Options that describe the model to solve; "auto" stands for those to choose by cross-validation."""
+"""Options of the model to solve for; "auto" means that the option is chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ChoiceOptions(ModelOptions):
 
     @property
     def auto(self) -> bool:
-        """Whether any option has to be chosen."""
+        """Whether any option is "auto", that is, to be chosen by cross-validation."""
         return AUTO in (self.C, self.class_weight, self.multiclass)
 
     @property

@@ -53,15 +53,17 @@ class Batch:
 def _weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     try:
         given = np.asarray(sample_weight)
-        if given.dtype.kind not in "biufO" or np.ma.is_masked(sample_weight):
-            raise TypeError(f"got type {given.dtype}, or masked values")
+        if given.dtype.kind not in "biufO":
+            raise TypeError(f"got values of dtype {given.dtype}")
+        if np.ma.is_masked(sample_weight):
+            raise TypeError("got masked values")
         weights = given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"sample_weight must be one number per row ({error}).") from None
+        raise DataError(f"sample_weight must contain one number per row ({error}).") from None
     if weights.ndim == 0:
         weights = np.full(n_rows, weights)
     if weights.ndim != 1:
-        raise DataError(f"sample_weight must be one number per row (1D), got an array of shape {weights.shape}.")
+        raise DataError(f"sample_weight must contain one number per row (1D), got an array of shape {weights.shape}.")
     _check_length("weights", "sample_weight", len(weights), n_rows)
     good = (weights >= 0) & (weights < np.inf)
     if not good.all():

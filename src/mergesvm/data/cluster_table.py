@@ -106,7 +106,7 @@ class TableColumns:
         if expected is not None:
             read = read.matching(expected)
         if isinstance(read.categories, str) and batches is None:
-            raise DataError("Categories of a table on a cluster have to be declared: categories={column: [...]}.")
+            raise DataError("Categories of a table on a cluster must be declared: categories={column: [...]}.")
         layout, reader = expected, PartitionReader("the table", read, schema, () if batches is None else batches)
         if layout is None or layout.names is None:
             declared = {} if isinstance(read.categories, str) else dict(read.categories)

@@ -81,7 +81,9 @@ def group_hashes(groups: Any) -> Hashes:
             raise DataError(f"row {np.argmax(missing)} has no group. Add its group or remove the row.")
         labels = EncodedLabels.encode(array)
     except DataError as error:
-        raise DataError(f"groups must be one string, integer or boolean per row: {_of_groups(str(error))}") from None
+        raise DataError(
+            f"groups must contain one string, integer or boolean per row: {_of_groups(str(error))}"
+        ) from None
     table = np.array([_hash(label) for label in labels.classes], dtype=np.uint64)
     found: Hashes = table[labels.codes]
     return found

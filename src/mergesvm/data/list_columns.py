@@ -12,7 +12,7 @@ from mergesvm.errors import DataError
 
 
 def list_sizes(schema: Any) -> dict[str, int]:
-    """The columns that are lists of a fixed size, and how many values they have.
+    """The columns that hold fixed-size lists, and the length of the lists in each.
 
     >>> list_sizes(pa.schema([("size", pa.float64()), ("place", pa.list_(pa.float64(), 2))]))
     {'place': 2}

@@ -23,7 +23,7 @@ def assign_parts(parts: Sequence[Reader], workers: int) -> list[list[Reader]]:
 
 
 def assign_sizes(sizes: list[int], workers: int) -> list[int]:
-    """Return the worker of each part, so that all workers have about the same total size.
+    """Assign parts to workers so that each has about the same total size; return the worker of each part.
 
     >>> assign_sizes([5, 3, 3, 3, 3, 1], 3)
     [0, 1, 2, 1, 2, 0]

@@ -128,7 +128,7 @@ class Engine(ABC):
         done: Progress | None = None,
         own: bool = False,
     ) -> Result | None:
-        """Apply a function to every task and merge the results at the workers.
+        """Apply a function to every task and merge the results on the workers.
 
         Parameters are those of :meth:`map`, and
 
@@ -163,7 +163,7 @@ class Engine(ABC):
         Parameters
         ----------
         build : callable
-            Called at the worker as ``build(task, *given)``; returns the object.
+            Called on the worker as ``build(task, *given)``; returns the object.
         tasks : sequence
             Partitions of :meth:`partitioned` rows are replaced by their content, and the object is built where that is.
         given : tuple
@@ -202,7 +202,7 @@ class Engine(ABC):
 
 
 class Actors(ABC, Generic[State]):
-    """Stateful objects that live at the workers."""
+    """Stateful objects that live on the workers."""
 
     @abstractmethod
     def __len__(self) -> int: ...

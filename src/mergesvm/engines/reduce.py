@@ -60,7 +60,7 @@ class Addition(Join[Result]):
 
     @abstractmethod
     def agree(self, descriptions: Sequence[Any]) -> Any:
-        """Derive the plan from the descriptions of all workers, in order: the same on all of them."""
+        """Derive the plan from the descriptions of all workers, in worker order; every worker derives the same plan."""
 
     @abstractmethod
     def blocks(self, plan: Any) -> Sequence[Block]:

@@ -38,7 +38,7 @@ def worker_count(workers: Any) -> int:
     """Check a number of workers; None or -1 is one per core."""
     number = cores() if workers is None or workers == -1 else workers
     if not isinstance(number, Integral) or number < 1:
-        raise ParameterError(f"workers has to be a positive integer, None or -1 (one per core), not {workers!r}.")
+        raise ParameterError(f"workers must be a positive integer, None or -1 (one per core), not {workers!r}.")
     return int(number)
 
 
@@ -170,12 +170,14 @@ def resolve_engine(engine: Any, n_jobs: int | None = None) -> tuple[Threads, Eng
     >>> resolve_engine("dask")
     Traceback (most recent call last):
     ...
-    mergesvm.errors.ParameterError: engine has to be one of mergesvm.engines, such as Dask(...), or None, not 'dask'.
+    mergesvm.errors.ParameterError: engine must be an engine from mergesvm.engines, ... or None, not 'dask'.
     """
     if engine is None:
         return Threads(n_jobs), None
     if not isinstance(engine, Engine):
-        raise ParameterError(f"engine has to be one of mergesvm.engines, such as Dask(...), or None, not {engine!r}.")
+        raise ParameterError(
+            f"engine must be an engine from mergesvm.engines, such as Dask(...), or None, not {engine!r}."
+        )
     if isinstance(engine, Threads):
         return engine if n_jobs is None else Threads(n_jobs), None
     return Threads(1 if n_jobs is None else n_jobs), engine

@@ -50,7 +50,7 @@ class ParallelKernelSVC(BaseClassifier):
         costs nothing.
     units : int, optional
         Number of units (default: one with threads, else one per worker). Under MPI each rank is a unit, with its own
-        rows; each partition of a Dask collection is a unit, at its worker.
+        rows; each partition of a Dask collection is a unit, on its worker.
     engine : Engine, optional
         Runs the units: see :mod:`mergesvm.engines` (default: threads of this process).
     method : {"working-set", "active-set", "gradient"}
@@ -95,13 +95,13 @@ class ParallelKernelSVC(BaseClassifier):
         Indices of the support vectors, counted over all rows in the order in which they were given; under MPI, rank by
         rank.
     n_iter_ : int
-        Iterations of all trainings since :meth:`fit`.
+        Iterations of all training runs since :meth:`fit`.
     dual_gap_, objective_ : float
         The duality gap and the dual objective, summed over all pairs.
     violation_ : float
         The largest remaining violation of the optimality conditions.
     traffic_ : Exchange
-        Bytes that each unit sent and received in each communication round of the last training.
+        Bytes that each unit sent and received in each communication round of the last training run.
     n_features_in_ : int
     feature_names_in_ : array of str
 

@@ -237,7 +237,7 @@ class PegasosSVC(LinearClassifier):
 
 NO_SUMS = (
     "the hinge loss depends on the rows near the margin, so there are no sums that rows could be added to or "
-    "subtracted from. Use MergeSVC, which merges, and forgets exactly."
+    "subtracted from. Use MergeSVC, which can be merged and can forget rows exactly."
 )
 
 

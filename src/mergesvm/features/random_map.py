@@ -143,7 +143,7 @@ class RandomMap(FeatureMap):
 
     @property
     def fixed(self) -> State:
-        """The state, or an error if the map is not frozen."""
+        """The state; raises an error if the map is not frozen."""
         if self.state is None:
             raise FeatureMapError(f"{self!r} is not frozen yet. Freeze it first: map = map.freeze(X, y).")
         return self.state
@@ -225,7 +225,8 @@ class RandomMap(FeatureMap):
         if centre is None:
             np.multiply(rows, factor, out=scaled, casting="unsafe")
         else:
-            # Subtract in float64 also for float32 features: rows far from zero must not be rounded before.
+            # Subtract in float64 even for float32 features: rows far from zero must not be rounded before the
+            # subtraction.
             np.subtract(rows, centre, out=scaled, dtype=np.float64, casting="unsafe")
             scaled *= factor
         return scaled

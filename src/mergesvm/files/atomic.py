@@ -40,7 +40,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         sibling.replace(target)
     finally:
         sibling.unlink(missing_ok=True)
-    with suppress(OSError):  # some file systems cannot synchronise folders
+    with suppress(OSError):  # some file systems cannot fsync directories
         _synchronise(target.parent)
 
 

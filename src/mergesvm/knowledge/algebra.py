@@ -41,7 +41,10 @@ MIN_CLASS_WEIGHT = 1e-100
 
 
 def merge(pieces: Iterable[Piece]) -> Piece:
-    """Add many pieces at once. Pieces may have different classes; the anchor is that of the piece with most rows."""
+    """Add many pieces at once.
+
+    Pieces may have different classes; the result takes the anchor of the piece with the most rows.
+    """
     pieces = list(pieces)
     others = [piece for piece in pieces if not isinstance(piece, Sums)]
     if others:

@@ -67,7 +67,10 @@ class FoldAssignment:
             by = "rows" if groups is None else "groups"
             return cls(folds, by, groups if isinstance(groups, str) else None), None
         if groups is not None:
-            raise ParameterError("Give either the fold of each row, or a number of folds and groups, not both.")
+            raise ParameterError(
+                "groups cannot be combined with a fold for each row. Pass either folds=[...] alone, or an integer as "
+                "folds together with groups."
+            )
         numbers = np.asarray(folds)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu") or numbers.min(initial=0) < -1:
             raise ParameterError(

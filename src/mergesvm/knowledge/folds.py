@@ -176,7 +176,7 @@ class Folds:
         return self._map(lambda piece: _some(piece, wanted))
 
     def join(self, groups: Mapping[Label, Iterable[Label]]) -> Folds:
-        """Return folds with classes merged; see :meth:`Knowledge.join`."""
+        """Return the folds with each group of classes joined into one class; see :meth:`Knowledge.join`."""
         self.total.join(groups)
         groups = {name: list(as_list(members)) for name, members in groups.items()}
 

@@ -149,22 +149,22 @@ class Model(ABC):
     def _check_rows(self, X: Any) -> Rows:
         """X as rows with the columns that the model was trained on."""
         rows = as_rows(X)
-        check_columns(rows.width, rows.names, self.signature, "the model was", "model.feature_names_")
+        check_columns(rows.width, rows.names, self.signature, "the model was trained on", "model.feature_names_")
         return rows
 
 
 def check_columns(width: int, names: tuple[str, ...] | None, signature: Signature, learned: str, where: str) -> None:
     """Raise an error if rows do not have the columns of a signature.
 
-    ``learned`` is the subject of the message ("the model was"), and ``where`` lists the expected columns.
+    ``learned`` says whose columns are expected ("the model was trained on"), and ``where`` lists the expected columns.
     """
     if width != signature.inputs:
-        raise DataError(f"X has {width} features, but {learned} learned from {signature.inputs} features.")
+        raise DataError(f"X has {width} features, but {learned} {signature.inputs}.")
     if names is not None and signature.names is not None and names != signature.names:
         at = next(i for i, pair in enumerate(zip(names, signature.names, strict=True)) if pair[0] != pair[1])
         raise DataError(
-            f"Column {at} of X is named {names[at]!r}, but {learned} learned with {signature.names[at]!r} there. "
-            f"Reorder the columns as in {where}."
+            f"Column {at} of X is named {names[at]!r}, but {signature.names[at]!r} is expected there. "
+            f"Reorder the columns to match {where}."
         )
 
 

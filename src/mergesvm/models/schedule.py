@@ -74,7 +74,7 @@ class Schedule:
             )
         if not isinstance(self.average, (Real, np.bool_)) or not 0 <= self.average <= 1:
             raise ParameterError(
-                f"average must be a fraction of the steps from 0 (none) to 1 (all), not {self.average!r}."
+                f"average must be a number from 0 to 1, the fraction of the steps to average, not {self.average!r}."
             )
         for name in ("project", "fit_intercept"):
             value = getattr(self, name)

@@ -63,8 +63,8 @@ class PaperData:
             X, y = fetch_openml(self.openml, version=1, return_X_y=True, as_frame=False)
         except (OSError, ValueError) as error:
             raise MissingFileError(
-                f"{self.openml} could not be downloaded from OpenML ({error}). Give a folder with the data by --data "
-                f"or by the environment variable {FOLDER_VARIABLE}."
+                f"{self.openml} could not be downloaded from OpenML ({error}). Pass a folder containing the "
+                f"data with --data, or set the environment variable {FOLDER_VARIABLE} to it."
             ) from None
         return _dense(X).astype(np.uint8), y.astype(np.float64).astype(np.int64)
 
@@ -84,7 +84,7 @@ ADULT = PaperData("Adult", "a9a/*", None, "a9a", 1.0, format="libsvm")
 
 
 def data_folder(given: Path | None) -> Path | None:
-    """The folder given, or that of the environment variable; None if there is neither."""
+    """The folder given, else that in the environment variable ``MERGESVM_DATA``; None if there is neither."""
     name = given or os.environ.get(FOLDER_VARIABLE)
     if not name:
         return None

@@ -290,7 +290,7 @@ def test_the_best_candidate_is_solved_from_all_rows(several):
         ({"class_weights": "heavy"}, "class_weight must be one of"),
         ({"class_weights": []}, "class_weights is empty"),
         ({"multiclass": "all"}, "multiclass must be"),
-        ({"X": [[1.0]], "y": [0], "scoring": "accuracy"}, "learned from 6 features"),
+        ({"X": [[1.0]], "y": [0], "scoring": "accuracy"}, "learned from 6"),
         ({"X": [[1.0] * 6], "y": [77], "scoring": "accuracy"}, "in none of the folds"),
     ],
 )
@@ -347,7 +347,7 @@ def test_rows_must_be_those_that_were_learned(several):
     X, y = several
     table = pd.DataFrame(X, columns=list("abcdef"))
     folds = ms.learn(table, y, folds=3)
-    with pytest.raises(DataError, match="named 'f', but the folds were learned with 'a'"):
+    with pytest.raises(DataError, match="named 'f', but 'a' is expected there"):
         ms.validate(folds, table[list("fedcba")], y, scoring="accuracy")
     with pytest.raises(DataError, match="Give the rows, weights, groups or folds"):
         ms.validate(folds, X + 5, y, scoring="accuracy")

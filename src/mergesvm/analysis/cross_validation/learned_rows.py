@@ -94,7 +94,7 @@ class LearnedRows:
             )
 
     def _check_columns(self, width: int, names: tuple[str, ...] | None) -> None:
-        check_columns(width, names, self.folds.signature, "the folds were", "folds.signature.names")
+        check_columns(width, names, self.folds.signature, "the folds were learned from", "folds.signature.names")
 
     def _encoded(self, batch: Batch) -> tuple[Rows, NDArray[np.intp], Numbers]:
         known = self.folds.labels
@@ -113,8 +113,8 @@ class LearnedRows:
             missing = [label for label in labels if label not in model.labels]
             if missing:
                 raise KnowledgeError(
-                    f"All rows of class {missing[0]!r} are in fold {fold}, so the model of the other folds does not "
-                    f"know it. Assign the rows to folds differently: folds=[...], or other groups."
+                    f"All rows of class {missing[0]!r} are in fold {fold}, so the model trained on the other folds has "
+                    f"never seen it. Assign rows to folds differently: pass folds=[...] or different groups."
                 )
         blocks = [part for batch in self.batches() for part in _decide(models, batch)]
         if not blocks:

@@ -263,7 +263,7 @@ def _check_folds(folds: Folds) -> None:
     if lone is not None:
         warn_caller(
             f"All rows of class {lone[0]!r} are in fold {lone[1]}: models learned without it do not know the class and "
-            f"predict these rows wrongly. Assign the rows to folds differently: folds=[...], or other groups.",
+            f"predict these rows wrongly. Assign rows to folds differently: pass folds=[...] or different groups.",
             FoldWarning,
         )
 

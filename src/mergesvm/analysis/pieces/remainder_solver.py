@@ -192,7 +192,10 @@ class RemainderSolver:
         return coefs, offsets
 
     def _solve_systems(self, at: Sequence[int], whole: Numbers, remainders: Remainders, columns: Numbers) -> Flags:
-        """Replace the columns (pieces, columns, width) of each piece by their solutions; whether to trust each."""
+        """Overwrite ``columns``, of shape (pieces, columns, width), with the solutions for each piece.
+
+        Return whether each piece's solutions can be trusted.
+        """
         width = self.pieces.total.width
         system = np.empty((width, width))
         diagonal, transposed = system.reshape(-1)[:: width + 1], system.T

@@ -83,7 +83,7 @@ class ArrayReader(SplittableReader):
     @property
     @abstractmethod
     def seekable(self) -> bool:
-        """Whether both arrays can be read from any row."""
+        """Whether both arrays can be read starting at any row."""
 
     def split(self, size: int) -> list[Reader]:
         """Split into ranges of rows, if the arrays are seekable."""

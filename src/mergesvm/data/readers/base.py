@@ -61,7 +61,7 @@ class Reader(ABC):
         """Yield slices of at most ``rows`` rows. The file is closed when the iterator ends or is closed."""
 
     def split(self, size: int) -> list[Reader]:  # noqa: ARG002
-        """Return readers of consecutive parts of about ``size`` bytes each; this reader if it cannot be split."""
+        """Return readers of consecutive parts of about ``size`` bytes, or only this reader if it cannot be split."""
         return [self]
 
     @property

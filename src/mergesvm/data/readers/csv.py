@@ -66,9 +66,9 @@ class CSVReader(TableReader, TextReader):
         """Raise an error if there is a quotation mark in a part."""
         if b'"' in text:
             raise CutError(
-                f"{self.name}: a quotation mark, although the start of the file has none. Quoted values may contain "
-                f"line breaks, so the file cannot be split between workers. Convert it to Parquet, or split it into "
-                f"several files."
+                f"{self.name}: found a quotation mark, although the start of the file has none. Quoted values may "
+                f"contain line breaks, so the file cannot be divided among workers. Convert it to Parquet, or split it "
+                f"into several files."
             )
 
     def _open(self, text: Any, names: list[str] | None = None, block: int | None = None, **conversion: Any) -> Any:
@@ -95,7 +95,7 @@ class CSVReader(TableReader, TextReader):
         return super().malformed(text, row)
 
     def arrow_schema(self) -> Any:
-        """Return names of the columns, and their types as inferred from the first block."""
+        """Return the column names, and the column types as inferred from the first block."""
         if self._schema is not None:
             return self._schema
         # Called several times per scan; the result depends on the first block alone.

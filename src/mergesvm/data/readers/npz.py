@@ -36,7 +36,11 @@ class NpzReader(ArrayReader):
         ):
             dtype, shape, fortran = read_npy_header(stream)
             if fortran and sum(size > 1 for size in shape) > 1:
-                raise self.malformed("an array in Fortran order cannot be read row by row. Save it in C order")
+                array = stream.name.removesuffix(".npy")
+                raise self.malformed(
+                    f"array {array!r} is stored in Fortran order and cannot be read row by row. Save it in C order "
+                    f"(np.ascontiguousarray)"
+                )
             yield ArrayStream(stream, dtype, shape)
 
     def _name_of_rows(self, archive: zipfile.ZipFile) -> str:
@@ -48,7 +52,7 @@ class NpzReader(ArrayReader):
         others = [name for name in names if name != label]
         if len(others) != 1 and "X" not in others:
             raise DataError(
-                f"{self.file.name}: cannot tell which of the arrays {known} holds the rows. Name it X, and name the "
-                f"array of labels with label=."
+                f"{self.file.name}: cannot tell which of the arrays {known} holds the rows. Save the rows under "
+                f"the name X, and pass the name of the label array as label=."
             )
         return others[0] if len(others) == 1 else "X"

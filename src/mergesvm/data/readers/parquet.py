@@ -56,7 +56,9 @@ class ParquetReader(TableReader, SplittableReader):
                 done += batch.num_rows
                 yield batch, done / max(1, total)
             if done != total:
-                raise self.malformed(f"{done:,} rows instead of {total:,} as in the footer")
+                raise self.malformed(
+                    f"found {done:,} rows, but the footer says {total:,}. The file may be damaged; write it again"
+                )
 
 
 def _group_rows(metadata: Any, groups: range) -> list[int]:

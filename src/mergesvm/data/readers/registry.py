@@ -1,4 +1,4 @@
-"""Find the reader of a file by its extension or by the name of the format."""
+"""Find the reader for a file by its extension or by format name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def open_readers(files: list[File], options: ReadOptions, format_: str | None) -
         if not chosen:
             raise ParameterError("All files hold labels, none holds rows. Name the files of rows.")
         if label is not None and not isinstance(label, int):
-            raise ParameterError(f"label must be a file or the number of a column, got {label!r}.")
+            raise ParameterError(f"label must be a file or a column number, got {label!r}.")
         return [kind(file, options) for file, kind in chosen]
     if label is not None and not isinstance(label, str):
         raise ParameterError(f"label must be the name of a column, got {label!r}.")

@@ -42,7 +42,7 @@ class Rows(ABC):
 
     @abstractmethod
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
-        """Return row, column and value of the first NaN or infinity in rows ``start`` to ``stop``."""
+        """Return the row, column and value of the first NaN or infinity in rows ``start`` to ``stop``, or None."""
 
     def blocks(self) -> Iterator[tuple[int, int]]:
         """Yield spans of rows of at most :data:`BLOCK_BYTES` as float64, but of at least 256 rows."""

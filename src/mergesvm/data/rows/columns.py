@@ -58,7 +58,7 @@ class ColumnRows(Rows):
         return step if step > 0 else None
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
-        """Return row, column and value of the first NaN or infinity."""
+        """Return the row, column and value of the first NaN or infinity, or None if there is none."""
         found = []
         for index, column in enumerate(self.columns):
             part = column[start:stop]

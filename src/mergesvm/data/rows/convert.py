@@ -72,9 +72,9 @@ def _dense(X: Any) -> NDArray[Any]:
         )
     if array.ndim != 2:
         raise DataError(
-            f"Expected 2D array, got {array.ndim}D array instead: X of shape {array.shape} must be rows by columns. "
-            f"Reshape your data with X.reshape(-1, 1) if it has a single feature, X.reshape(1, -1) if it is one row, "
-            f"or X.reshape(len(X), -1) if each row is an image."
+            f"Expected 2D array, got {array.ndim}D array instead: X has shape {array.shape}, but must have two "
+            f"dimensions, rows and columns. Reshape your data with X.reshape(-1, 1) if it has a single feature, "
+            f"X.reshape(1, -1) if it is one row, or X.reshape(len(X), -1) if each row is an image."
         )
     _check_kind(array.dtype)
     return array

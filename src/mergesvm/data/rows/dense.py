@@ -37,7 +37,7 @@ class DenseRows(Rows):
         return np.ascontiguousarray(part)
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
-        """Return row, column and value of the first NaN or infinity."""
+        """Return the row, column and value of the first NaN or infinity, or None if there is none."""
         block = self.block(start, stop)
         if block.dtype.kind != "f":
             return None

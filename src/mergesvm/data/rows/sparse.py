@@ -67,7 +67,7 @@ class SparseRows(Rows):
         return part
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
-        """Return row, column and value of the first NaN or infinity."""
+        """Return the row, column and value of the first NaN or infinity, or None if there is none."""
         block = self.block(start, stop).tocoo()
         bad = np.flatnonzero(~np.isfinite(block.data))
         if not len(bad):
@@ -94,5 +94,5 @@ class DensifiedRows(Rows):
         return self.rows.block(start, stop).toarray()
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
-        """Return row, column and value of the first NaN or infinity."""
+        """Return the row, column and value of the first NaN or infinity, or None if there is none."""
         return self.rows.nonfinite(start, stop)

@@ -47,7 +47,7 @@ class TableRows(Rows):
         return np.ascontiguousarray(self._read(start, stop), dtype=np.float64)
 
     def nonfinite(self, start: int, stop: int) -> tuple[int, int, float] | None:
-        """Return row, column and value of the first NaN or infinity."""
+        """Return the row, column and value of the first NaN or infinity, or None if there is none."""
         block = self.block(start, stop)
         bad = np.argwhere(~np.isfinite(block))
         return None if not len(bad) else (start + int(bad[0][0]), int(bad[0][1]), float(block[tuple(bad[0])]))

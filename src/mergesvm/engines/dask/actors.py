@@ -1,4 +1,4 @@
-"""Stateful objects at the workers of a Dask cluster."""
+"""Stateful objects on the workers of a Dask cluster."""
 
 from __future__ import annotations
 

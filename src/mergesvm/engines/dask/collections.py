@@ -97,7 +97,7 @@ def _whole_rows(collection: Any) -> Any:
     if not isinstance(collection, dask.array.Array):
         return collection
     if collection.ndim not in (1, 2):
-        raise ParameterError(f"Arrays need 1 or 2 dimensions, not {collection.ndim} dimensions.")
+        raise ParameterError(f"Arrays must have 1 or 2 dimensions, not {collection.ndim}.")
     return collection.rechunk({1: -1}) if collection.ndim == 2 and collection.numblocks[1] > 1 else collection
 
 

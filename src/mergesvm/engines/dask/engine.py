@@ -83,7 +83,9 @@ class Dask(Engine):
                 )
             return client, None
         if not isinstance(client, (str, Cluster)):
-            raise ParameterError(f"client has to be a Client, an address, a cluster or None, not {client!r}.")
+            raise ParameterError(
+                f"client must be a dask.distributed Client, a scheduler address, a cluster or None, not {client!r}."
+            )
         try:
             connected = Client(client, timeout=ANSWER_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:  # time-outs are OSErrors

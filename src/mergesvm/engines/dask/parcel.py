@@ -15,7 +15,7 @@ sent: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
 
 class Packed:
-    """A pickled object, so that the scheduler, which forwards it, need not be able to import it."""
+    """An already pickled object, so that the scheduler can forward it without being able to import its class."""
 
     def __init__(self, value: Any) -> None:
         import cloudpickle  # type: ignore[import-untyped]  # comes with Dask

@@ -48,7 +48,7 @@ class Tree:
         self.children = [(rank + step) % size for step in steps if place + step < size]
 
     def all_below(self) -> list[int]:
-        """The ranks of this subtree, including this one.
+        """The ranks in the subtree below this rank, including this rank.
 
         >>> Tree(2, 6).all_below(), Tree(4, 6).all_below()
         ([2, 3], [4, 5])

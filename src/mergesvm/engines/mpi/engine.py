@@ -55,11 +55,9 @@ class MPI(Engine):
         library = _library()
         comm = library.COMM_WORLD if comm is None else comm
         if not isinstance(comm, library.Intracomm):
-            raise ParameterError(f"comm has to be an intracommunicator of mpi4py, not {comm!r}.")
+            raise ParameterError(f"comm must be an mpi4py intracommunicator, not {comm!r}.")
         if root is not None and root not in range(comm.size):
-            raise ParameterError(
-                f"root has to be one of the ranks 0 to {comm.size - 1}, or None for all, not {root!r}."
-            )
+            raise ParameterError(f"root must be a rank from 0 to {comm.size - 1} or None (all ranks), got {root!r}.")
         self.ranks = MPIRanks(comm, root, local, self._count)
 
     def _count(self, traffic: Traffic) -> None:

@@ -90,7 +90,7 @@ class ConnectJob:
             return parts.table.coalesce(most).mapInArrow(lambda batches: _on_batches(call, names, batches), CHUNKS)
 
     def joined(self, frame: Any, most: int) -> Any:
-        """Merge outcomes, at most ``most``, in a tree at the workers."""
+        """Merge outcomes, at most ``most``, in a tree on the workers."""
         from pyspark.sql import functions as sql
 
         count, join = most if self.tasks is None else self.tasks, self._join
@@ -209,7 +209,7 @@ def _on_batches(call: Any, names: list[str], batches: Iterator[Any]) -> Iterator
 
 
 def _rows(batches: Iterable[Any]) -> Iterator[Chunk]:
-    """The chunks in record batches."""
+    """Yield the chunks stored in record batches, one per row."""
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 

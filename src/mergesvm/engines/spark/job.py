@@ -61,7 +61,7 @@ class Job:
         return broadcast
 
     def on_tasks(self, tasks: Sequence[Any]) -> Any:
-        """Run tasks; their results are chunks at the workers."""
+        """Run tasks; their results are chunks on the workers."""
         self.tasks, context, work = len(tasks), self._context, self._work
         sent: list[tuple[int, Any]] = [(index, packed(task)) for index, task in enumerate(tasks)]
         if all(len(task) <= MAX_COMMAND_BYTES for _, task in sent):
@@ -82,7 +82,7 @@ class Job:
         return rows.map(tuple)
 
     def joined(self, chunks: Any, most: int) -> Any:  # noqa: ARG002
-        """Merge results in a tree at the workers."""
+        """Merge results in a tree on the workers."""
         count, work = self.tasks, self._work
         while count > 1:
             count, level = -(-count // FAN_IN), self.rounds

@@ -54,7 +54,10 @@ def as_session(session: Any, workers: int | None) -> tuple[Any, bool]:
     if isinstance(session, SparkSession) or is_connect(session):
         return session, False
     if session is not None and not address:
-        raise ParameterError(f"session has to be a SparkSession, an address, or None, not {session!r}.")
+        raise ParameterError(
+            "session must be a SparkSession, a master URL, a Spark Connect address (sc://host:port) or None, "
+            f"not {session!r}."
+        )
     if address and session.startswith("sc:"):
         return _connected(session), True
     master = session or f"local[{workers or '*'},{MAX_TASK_FAILURES}]"

@@ -48,9 +48,10 @@ class SparkTable(PartitionedRows):
 
 
 class Partitions(Sequence[Any]):
-    """The partitions of a table as tasks. They exist only at the workers, and only Spark knows their number.
+    """The partitions of a table as tasks. They exist only on the workers, and only Spark knows their number.
 
-    The columns of ``table`` are numbered, because pyspark cannot handle dots in column names, and vectors are arrays.
+    The columns of ``table`` are renamed to numbers, because pyspark cannot handle dots in column names. Vectors are
+    converted to arrays.
     """
 
     def __init__(self, table: Any) -> None:
@@ -62,7 +63,7 @@ class Partitions(Sequence[Any]):
         return int(self.table.rdd.getNumPartitions())
 
     def __getitem__(self, index: Any) -> Any:
-        raise ParameterError(f"Partition {index} of a Spark DataFrame exists only at the workers.")
+        raise ParameterError(f"Partition {index} of a Spark DataFrame exists only on the workers.")
 
 
 def selected(table: Any, columns: Sequence[str]) -> Any:

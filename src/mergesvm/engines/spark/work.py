@@ -139,7 +139,7 @@ def chunks(index: int, tasks: int, data: bytes, size: int = CHUNK_BYTES) -> Iter
 
 
 def assembled(sent: Iterable[Chunk]) -> Iterator[tuple[int, int, bytes]]:
-    """Yield partition, number of tasks and bytes of each result as soon as all its chunks have arrived.
+    """Yield the partition, the number of tasks and the content of each result, once all its chunks have arrived.
 
     >>> mixed = [(1, 1, 2, 1, b"d"), (0, 0, 1, 3, b"x"), (1, 0, 2, 1, b"c")]
     >>> list(assembled(mixed))

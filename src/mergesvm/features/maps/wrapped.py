@@ -19,7 +19,7 @@ from mergesvm.features.ops.projection import dense
 
 @dataclass(frozen=True, eq=False)
 class Wrapped(FeatureMap):
-    """A fitted transformer as a map. It is arbitrary code, so it cannot be saved to a file.
+    """A fitted transformer used as a feature map. It is arbitrary code, so it cannot be saved to a file.
 
     The transformer must map each row independently of the others, as most do. Do not refit it afterwards.
 

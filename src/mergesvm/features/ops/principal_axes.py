@@ -41,7 +41,7 @@ class PrincipalAxes:
 
     @classmethod
     def of_covariance(cls, covariance: NDArray[np.float64], rounding: NDArray[np.float64]) -> PrincipalAxes:
-        """Compute the axes of a covariance matrix; ``rounding`` bounds the errors of its diagonal.
+        """Compute the axes of a covariance matrix; ``rounding`` bounds the rounding errors in its diagonal.
 
         >>> PrincipalAxes.of_covariance(np.diag([1.0, 4.0, 1e-12]), np.full(3, 1e-11)).variances
         array([4., 1., 0.])

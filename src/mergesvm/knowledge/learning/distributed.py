@@ -98,7 +98,7 @@ def learn_table_distributed(table: Any, columns: TableColumns, options: SumOptio
 
 
 def learn_partitions(rows: PartitionedRows, columns: TableColumns, options: SumOptions, engine: Engine) -> Knowledge:
-    """Learn from a table whose partitions lie at the workers."""
+    """Learn from a table whose partitions are on the workers."""
     return _merged(_learn_partition, rows.partitions(columns.needed), (columns,), options, engine)
 
 

@@ -99,7 +99,7 @@ def learn(
     weight : str, optional
         With ``label``: the column of sample weights.
     categories, unknown, missing, keep, like, batch_rows
-        With ``label``: how to read the table, as for :func:`scan`. On a cluster, ``categories`` has to be a mapping.
+        With ``label``: how to read the table, as for :func:`scan`. On a cluster, ``categories`` must be a mapping.
     features : FeatureMap or str, optional
         The feature map applied to the rows, block by block, before they are summed: a frozen map of
         :mod:`mergesvm.features`, such as ``Fourier(4000).freeze(X)``. A map that is not frozen, or the name of one,

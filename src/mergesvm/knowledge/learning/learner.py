@@ -109,7 +109,7 @@ class Learner:
         return learn_scan(scan, sums, self.progress).required()
 
     def learn_collection(self, X: Any, y: Any, sample_weight: Any, names: Sequence[str] | None) -> Knowledge:
-        """Learn from arrays or tables whose partitions lie at the workers, with labels and weights side by side."""
+        """Learn from arrays or tables whose partitions are on the workers, with labels and weights side by side."""
         if self.fold_numbers is not None:
             raise ParameterError("For rows on a cluster, folds is a number: rows are assigned to folds by a hash.")
         if isinstance(self.groups, str):
@@ -183,7 +183,7 @@ class Learner:
             raise ParameterError("For files and tables, groups is the name of a column.")
 
     def _partitioned(self, X: Any, rows: Any) -> tuple[PartitionedRows, Engine]:
-        """Return the partitions of rows, which must lie at the workers of the engine, and the engine."""
+        """Return the partitions of rows, which must be on the workers of the engine, and the engine."""
         found = None if self.engine is None else self.engine.partitioned(rows)
         if self.engine is not None and found is not None:
             return found, self.engine

@@ -21,7 +21,7 @@ from mergesvm.knowledge.signature import Signature
 
 @dataclass(frozen=True)
 class SumOptions:
-    """Options for summing rows, the same at all workers; ``engine`` is used within each worker."""
+    """Options for summing rows, the same on all workers; ``engine`` is used within each worker."""
 
     features: FeatureMap
     per_class: bool

@@ -44,7 +44,7 @@ class Request:
 
     @classmethod
     def start(cls, active: Any, intercepts: Any, working_set: RaggedArray | None, solve_locally: bool) -> Request:
-        """The first request of a training: no dual variable changes yet."""
+        """The first request of a training run: no dual variable changes yet."""
         steps, limits = RaggedArray.empty(0), no_limits(len(active))
         return cls(None, EMPTY, steps, active, working_set, intercepts, limits, solve_locally=solve_locally)
 
@@ -72,7 +72,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class FinalReply:
-    """A unit's answer at the end of a training, about all problems."""
+    """A unit's answer at the end of a training run, about all problems."""
 
     stats: NDArray[np.float64]  # (problems, N_STATS)
     moments: NDArray[np.float64]  # (problems, 2, 3): count, mean and sum of squared deviations of scores, per side

@@ -13,7 +13,7 @@ STOPPING_RULES = ("violation", "gap")
 """What ``tol`` bounds: the violation of the optimality (KKT) conditions, or the relative duality gap."""
 
 MODEL_OPTIONS = ("kernel", "C", "class_weight", "beta", "method", "accelerated", "precision")
-"""The options that cannot change between trainings of the same units."""
+"""The options that must stay the same when the same units are trained again."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class KernelOptions:
         return self.stop == "gap"
 
     def check_continues(self, before: KernelOptions) -> None:
-        """Raise an error if training cannot continue from one with the options ``before``."""
+        """Raise an error if training with these options cannot continue from a run that used the options ``before``."""
         for name in MODEL_OPTIONS:
             was, wanted = getattr(before, name), getattr(self, name)
             if was != wanted:

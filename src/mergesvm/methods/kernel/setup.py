@@ -1,4 +1,4 @@
-"""TrainingSetup: the binary problems of a training. KernelNumerics: how its kernel is evaluated."""
+"""TrainingSetup: the binary problems of a training run. KernelNumerics: how its kernel is evaluated."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _with_gamma(kernel: Kernel, summary: RowSummary) -> Kernel:
 
 @dataclass(frozen=True)
 class TrainingSetup:
-    """The binary problems of a training, and how units work on them."""
+    """The binary problems of a training run, and how units work on them."""
 
     pairs: list[Pair]
     bounds: NDArray[np.float64]  # (pairs, 2): upper bound of alpha for a row of weight 1, per side

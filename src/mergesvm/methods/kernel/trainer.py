@@ -1,4 +1,4 @@
-"""KernelTrainer: runs trainings of units by a coordinator, each with a TrainingResult."""
+"""KernelTrainer: training runs of units by a coordinator, each with a TrainingResult."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class TrainingResult:
 
 
 class KernelTrainer:
-    """Units with their rows, and the state from which the next training starts; subproblems are solved by threads."""
+    """Units with their rows, and the state from which the next run starts; subproblems are solved by threads."""
 
     def __init__(self, units: Actors[Any], engine: Engine, options: KernelOptions, threads: Threads) -> None:
         self.units, self.engine, self.options, self._threads = units, engine, options, threads
@@ -81,7 +81,7 @@ class KernelTrainer:
         self.numerics: KernelNumerics | None = None
 
     def train(self, progress: Progress | None = None) -> TrainingResult:
-        """Train to the optimum of the current rows, from the dual variables of the last training."""
+        """Train to the optimum of the current rows, from the dual variables of the last run."""
         # Units in threads use all cores; threads of BLAS, which keep spinning after a call, would slow them down.
         crowded = isinstance(self.engine, Threads) and min(self.engine.workers, len(self.units)) > 1
         with Threads.single_threaded_blas() if crowded else nullcontext():

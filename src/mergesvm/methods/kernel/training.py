@@ -25,7 +25,7 @@ from mergesvm.multiclass.class_weights import known_weights
 
 
 class KernelTraining:
-    """Units that hold rows, and the model trained on them; rows can be added and removed.
+    """Units that hold rows, and the model trained on those rows; rows can be added and removed.
 
     Call :meth:`close` to release the units; under MPI each rank does so on its own. If a change of the units fails,
     they are closed, because some of them may have changed and others not.
@@ -34,7 +34,7 @@ class KernelTraining:
     """
 
     model: KernelModel
-    result: TrainingResult  # of the last training
+    result: TrainingResult  # of the last training run
     support: NDArray[np.int64]  # indices of the support vectors, counted over all rows in the order they were given
 
     def __init__(
@@ -51,7 +51,7 @@ class KernelTraining:
         units, self.signature = make_units(rows, options.method, n_units, engine)
         self.trainer = KernelTrainer(units, engine, options, threads)
         self._ties, self._precision = ties, precision
-        self.n_iter, self.closed = 0, False  # n_iter counts the iterations of all trainings
+        self.n_iter, self.closed = 0, False  # n_iter counts the iterations of all training runs
         sizes: list[int] = units.call("size")
         self._n_given = sum(sizes)
         units.call("renumber", each=(np.cumsum(sizes) - sizes).tolist())
@@ -119,7 +119,7 @@ class KernelTraining:
             self.trainer.forget(indices)
 
     def _model(self) -> KernelModel:
-        """The model of the last training; sets ``support``."""
+        """The model of the last training run; sets ``support``."""
         result, options = self.result, self.trainer.options
         assert self.trainer.numerics is not None
         classes = tuple(sorted(result.class_counts))
@@ -177,7 +177,7 @@ def _matched(found: list[list[list[int] | None]], where: str) -> NDArray[np.int6
 
 
 def check_rows(batch: Batch) -> Batch:
-    """The batch, or an error if all its rows have zero weight."""
+    """Return the batch; raise an error if all its rows have zero weight."""
     if not batch.labels.classes:
-        raise DataError("All rows have a weight of zero.")
+        raise DataError("All rows have zero weight. Give at least one row a positive sample_weight.")
     return batch

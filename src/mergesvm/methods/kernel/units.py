@@ -31,10 +31,10 @@ class Collection:
 def make_units(
     rows: Batch | Collection, method: str, n_units: int | None, engine: Engine
 ) -> tuple[Actors[Any], Signature]:
-    """Create the units of a training, and the signature of their rows.
+    """Create the units of a training run, and the signature of their rows.
 
     Rows in memory are divided evenly; under MPI each rank is a unit with its own rows. Each partition of a collection
-    is a unit, at the worker that holds it.
+    is a unit, on the worker that holds it.
     """
     kind = GradientUnit if method == "gradient" else Unit
     if isinstance(rows, Collection):

@@ -1,4 +1,4 @@
-"""WarmStart: the dual solution of the last training, from which the next one starts."""
+"""WarmStart: the dual solution of the last training run, from which the next one starts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WarmStart:
         self._bounds: dict[Pair, NDArray[np.float64]] = {}
 
     def save(self, pairs: Sequence[Pair], coefs: RaggedArray) -> None:
-        """Keep the solution of a training."""
+        """Keep the solution of a training run."""
         assert coefs.values is not None
         spans = [coefs.span(p) for p in range(len(coefs))]
         self._coefs = {pair: (coefs.keys[span], coefs.values[span]) for pair, span in zip(pairs, spans, strict=True)}

@@ -26,7 +26,10 @@ FACTOR, SQUARE, TOTAL = 0, 1, 2
 """Floats of the state: c, the squared norm of v, and S, the sum of c / (lambda t) over the averaged steps."""
 
 DRAW_AHEAD, FETCH_AHEAD = uint64(4), uint64(3)
-"""How many rows in advance rows are drawn, and prefetched from memory: hardware cannot predict random rows."""
+"""How far ahead, in rows, rows are drawn and then prefetched.
+
+The hardware prefetcher cannot predict random access.
+"""
 
 RING_MASK = uint64(7)
 """Drawn rows wait in a ring buffer of eight entries."""

@@ -124,5 +124,8 @@ def _by_eigenvectors(matrix: NDArray[np.float64], tolerance: float) -> Solve:
 
 
 def small_blas(width: int) -> AbstractContextManager[None]:
-    """Limit BLAS to one thread for small matrices: more gain little, and spin into the work that follows."""
+    """Limit BLAS to one thread for small matrices.
+
+    Extra threads gain little, and keep busy-waiting while later work runs.
+    """
     return Threads.single_threaded_blas() if width < MIN_WIDTH_FOR_BLAS_THREADS else nullcontext()

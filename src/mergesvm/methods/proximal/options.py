@@ -93,7 +93,7 @@ class SolveOptions:
 
 
 def check_C(C: Any) -> float:  # noqa: N802
-    """C as a float, or an error if it is not a positive number within range."""
+    """Return C as a float; raise an error if it is not a positive number within range."""
     if not isinstance(C, (int, float, np.integer, np.floating)) or not MIN_C <= C <= MAX_C:
         beyond = isinstance(C, (int, float)) and C > 0
         limits = f" from {MIN_C:g} to {MAX_C:g}" if beyond else ""

@@ -159,7 +159,10 @@ class LiveModel:
         return predicted
 
     def batches(self, scan: Scan) -> Iterator[Batch]:
-        """Iterate over a scan in batches, which the caller learns; at the end their origin is recorded."""
+        """Yield the batches of a scan for the caller to learn from.
+
+        Once the scan is exhausted, record where the rows came from.
+        """
         for part in scan:
             if part.rows.n_rows:
                 yield part.batch()

@@ -108,7 +108,7 @@ class RLSState(WritableArrays):
         self.scalars[SCALE], self.counters[N_PENDING] = 1.0, 0
 
     def fill_diagonal_squares(self) -> None:
-        """Mirror the upper triangle within the squares along the diagonal."""
+        """Copy the upper triangle of each diagonal block to its lower triangle."""
         first = np.arange(0, len(self.inverse), LANES)
         for line in range(LANES):
             for column in range(line):

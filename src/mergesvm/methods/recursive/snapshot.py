@@ -30,7 +30,8 @@ def current_model(
     """
     if not classes or not rls.total_weight > 0:
         raise KnowledgeError(
-            "There is nothing to predict from: no rows, or only rows of weight zero. Learn some first."
+            "There is no model to predict with yet: no rows were learned, or all had zero weight. "
+            "Learn rows with positive weight first."
         )
     labels, codes = tuple(label for label, _ in classes), [code for _, code in classes]
     coefs, offsets, mean = rls.coefficients()

@@ -29,7 +29,7 @@ OLDEST, N_HELD = range(2)
 """Entries of the state of a window: the index of the oldest row, and the number of rows."""
 
 LEARNED, NOT_FINITE, INACCURATE = range(3)
-"""Outcomes of one row: learned; rejected; or learned, but the inverse must be recomputed."""
+"""Outcomes of learning one row: learned; rejected (not finite); or learned, but the inverse must be recomputed."""
 
 MIN_REMAINING = 1e-9
 """If subtracting rows leaves a smaller fraction than this, the inverse is recomputed instead."""

@@ -22,7 +22,7 @@ VECTOR_TYPES = ("<f8", "<f4", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "
 
 
 def expansion_fields(expansion: Expansion, options: dict[str, Any]) -> dict[str, Any]:
-    """Header fields of an expansion, or an error if it or the options could not be read back."""
+    """Return the header fields of an expansion; raise an error if it or the options could not be read back."""
     kernel = expansion.kernel
     if kernel.kind not in KERNELS:
         raise ParameterError(

@@ -30,7 +30,7 @@ VERSIONS = '<ir_version: 8, opset_import: ["": 18]>'
 """Versions of early 2023: supported since onnxruntime 1.14, with all operators needed in double."""
 
 MAX_FILE_BYTES = 2**31 - 1
-"""An ONNX file is one protobuf message, which cannot be larger."""
+"""The maximum size of an ONNX file: it is one protobuf message, which is limited to 2 GiB."""
 
 Steps = tuple[str, Constants]
 """Steps of a graph as text, and the constants they refer to by name."""
@@ -151,7 +151,7 @@ def _notes(model: HyperplaneModel) -> dict[str, str]:
 
 
 def _graph(model: HyperplaneModel, steps: Steps) -> Steps:
-    """The whole graph."""
+    """Steps of the complete graph, from the input rows to the outputs, and their constants."""
     label_type, classes = _label_table(model)
     n_classes = len(classes)
     mapping, map_constants, rows = map_steps(model.signature.features)

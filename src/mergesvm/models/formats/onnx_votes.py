@@ -69,7 +69,7 @@ def pairwise_steps(n_classes: int, ties: str, moments: SideMoments, calibration:
     """Steps of one-vs-one, from ``hyperplane_scores`` to ``scores``, ``winner`` and ``probabilities``."""
     if ties not in TIE_STEPS:
         raise FormError(
-            f"Ties broken by {ties!r} cannot be exported to ONNX. Solve with ties set to one of {listed(TIE_STEPS)}."
+            f"A model with ties={ties!r} cannot be exported to ONNX. Solve with ties set to one of {listed(TIE_STEPS)}."
         )
     first, second = np.triu_indices(n_classes, 1)
     numbers = np.arange(n_classes)

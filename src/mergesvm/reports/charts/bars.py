@@ -49,7 +49,9 @@ def signed_bar_chart(
     negative: str = "",
     form: str = "",
 ) -> Markup:
-    """A bar for each name, to the right of zero or to the left; the sides have colours and, if given, names.
+    """A horizontal bar per name, to the right of zero for positive values and to the left for negative ones.
+
+    The sides have different colours and, if given, names.
 
     >>> signed_bar_chart(["a", "b"], [1.0, -0.5], label="Bars", positive="more", negative="less").count("<rect")
     4

@@ -28,9 +28,9 @@ class ProblemStatus:
 
 @dataclass(eq=False)
 class Coordinator(ABC):
-    """Decides in each iteration of a training which dual variables change, and tells all units.
+    """Decides in each iteration of training which dual variables change, and tells all units.
 
-    ``violation`` is the largest of all problems, or the largest relative duality gap if that stops the training.
+    ``violation`` is the largest of all problems, or the largest relative duality gap if that stops training.
     ``history`` has the objective after each iteration, for the gradient method only.
     """
 

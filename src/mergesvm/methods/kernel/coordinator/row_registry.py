@@ -14,8 +14,8 @@ from mergesvm.models.kernel_function import Lifted
 class RowRegistry:
     """The rows that units have sent, and the ids of those that are shared with all units.
 
-    It is kept between trainings, so that the next one continues from there. A row has an *index* among all rows that
-    were given, a *position* in this registry, and, once it has been sent to all units, an *id*.
+    It is kept between training runs, so that the next one continues from there. A row has an *index* among all rows
+    that were given, a *position* in this registry, and, once it has been sent to all units, an *id*.
     """
 
     def __init__(self) -> None:

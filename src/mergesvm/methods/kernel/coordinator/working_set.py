@@ -142,7 +142,7 @@ class WorkingSetCoordinator(Coordinator):
         return self.setup.penalty * np.array([self.statuses[p].total for p in self._active])
 
     def _solve(self, going: NDArray[np.intp], replies: list[Reply], shrunk: bool) -> WorkingSets | None:
-        """Solve the subproblems of some active problems; None if there are none, or if training has stalled."""
+        """Solve the subproblems of the problems in ``going``; return None if it is empty or training has stalled."""
         if not len(going):
             return None
         self.n_iter += 1

@@ -72,7 +72,7 @@ larger, smaller = _selection(">"), _selection("<")  # type: ignore[no-untyped-ca
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def solve_subproblem(K, sign, v, alpha, bound, total, penalty, tolerance, max_steps):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Solve the dual problem of rows whose kernel matrix is K: see :func:`smo`."""
+    """Solve the dual problem for rows with kernel matrix K; see :func:`smo`."""
     diagonal = np.empty(sign.size, K.dtype)  # contiguous: reading it from K would touch one cache line per row
     for t in range(sign.size):
         diagonal[t] = K[t, t]

@@ -48,7 +48,7 @@ def problem_stats(problems, starts, counts, score, alpha, bound, intercepts, sta
 
 @njit(nogil=True, error_model="numpy", cache=True, inline="always")
 def hashed_uniform(seed, number):  # type: ignore[no-untyped-def] # pragma: no cover
-    """A pseudo-random number in [0, 1) that depends only on the arguments, by splitmix64."""
+    """A pseudo-random number in [0, 1), computed with splitmix64 from the arguments alone."""
     z = uint64(seed) * uint64(0xD1342543DE82EF95) + uint64(number) * uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB)

@@ -1,4 +1,4 @@
-"""DualState: the dual variables and scores of a unit's rows during a training."""
+"""DualState: the dual variables and scores of a unit's rows during training."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DualState:
     """Alpha and scores f = K (y alpha) of the rows of a unit, in all binary problems.
 
     The arrays have one *entry* per row and problem. ``lifted`` are the rows, sorted by class; ``shared`` the turned
-    rows that all units have, to which more are added during the training.
+    rows that all units have, to which more are added during training.
     """
 
     def __init__(self, local: LocalRows, setup: TrainingSetup, lifted: Lifted, shared: LiftedStore) -> None:
@@ -61,7 +61,7 @@ class DualState:
         return not self.setup.kernel.is_function and self.lifted.squares is None
 
     def add_shared(self, labels: list[Label], indices: NDArray[np.int64]) -> None:
-        """Register the classes and indices of rows that were added to the shared ones."""
+        """Register the classes and indices of newly shared rows."""
         # The class of a shared row may have been removed since.
         codes = np.fromiter(map(self.codes.get, labels, repeat(-1)), np.int64, len(labels))
         self.shared_codes = np.append(self.shared_codes, codes)

@@ -75,7 +75,7 @@ class LocalRows:
         return LocalRows(self.matrix[kept], self.indices[kept], weights, members)
 
     def rows_of(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows with these indices; -1 for those that are not here."""
+        """The local position of the row with each index; -1 for rows that this unit does not hold."""
         if not len(self):
             return np.full(len(indices), -1, np.int64)
         at = np.minimum(np.searchsorted(self.indices, indices), len(self) - 1)

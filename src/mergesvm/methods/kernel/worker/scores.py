@@ -36,7 +36,7 @@ class ClassSteps:
 
 
 class ScoreUpdates:
-    """Applies steps of y alpha to a :class:`DualState`."""
+    """Applies changes in ``y * alpha`` to a :class:`DualState`, and updates its scores."""
 
     def __init__(self, state: DualState) -> None:
         self._state = state

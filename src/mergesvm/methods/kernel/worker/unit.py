@@ -20,7 +20,7 @@ from mergesvm.methods.kernel.worker.scores import ScoreUpdates, Shrinking
 
 
 class Workspace:
-    """What a unit needs during a training."""
+    """What a unit needs during training."""
 
     def __init__(self, state: DualState) -> None:
         self.state, self.scores, self.local = state, ScoreUpdates(state), LocalProblems(state)
@@ -100,7 +100,7 @@ class Unit:
         self._saved = {key: arrays for key, arrays in self._saved.items() if key[1] in self._local.members}
 
     def start(self, setup: TrainingSetup, support: RaggedArray) -> None:
-        """Prepare a training; ``support`` is y alpha of all support vectors, by id, for each problem."""
+        """Prepare training; ``support`` is y alpha of all support vectors, by id, for each problem."""
         self._setup = setup
         rows = np.concatenate([*members_of(self._local, setup), EMPTY])
         state = DualState(self._local, setup, setup.numerics.lift(self._local.matrix[rows]), self._shared)
@@ -141,7 +141,7 @@ class Unit:
         return self._workspace.state.final(intercepts)
 
     def finish(self) -> None:
-        """End a training: save alpha and scores, and release the memory of the rest."""
+        """End training: save alpha and scores, and release the memory of the rest."""
         self._workspace.shrinking.unshrink()
         self._saved = self._workspace.state.save()
         self._training = None
