@@ -76,8 +76,9 @@ def train_pegasos(
 ) -> Pegasos:
     """Make ``n_iter`` steps in every problem with rows of the batch on both sides.
 
-    The map must be frozen. Problems continue from the state ``before``, or start at the hyperplanes of ``initial``, a model
-    of the same classes and features; problems of new classes start at zero. Under MPI all ranks must have the same rows.
+    The map must be frozen. Problems continue from the state ``before``, or start at the hyperplanes of ``initial``, a
+    model of the same classes and features; those of new classes start at zero. Under MPI all ranks must have the same
+    rows.
 
     Examples
     --------
