@@ -180,7 +180,7 @@ def test_pieces_are_added_and_subtracted(engine, rows, features):
     [
         (lambda X, y: (X, y[:-1]), "900 rows, but 899"),
         (lambda X, y: (X[X[:, 0] > 5], y), "9 blocks, but 3"),
-        (lambda X, y: (X[:, :, None], y), "3 dimensions"),
+        (lambda X, y: (X[:, :, None], y), "dimensions, not 3"),
     ],
 )
 def test_arrays_of_different_lengths_or_too_many_dimensions_are_rejected(engine, rows, make, message):

@@ -146,5 +146,5 @@ def test_a_sparse_array_that_points_outside_of_itself_is_refused():
     for starts in ([0, 3, 2, 4], [1, 2, 3, 4], [0, 2, 3, 9]):
         X = sparse.csr_array((np.ones(4), np.array([0, 1, 2, 3]), np.array([0, 2, 3, 4])), shape=(3, 5))
         X.indptr = np.array(starts)
-        with pytest.raises(ms.errors.DataError, match="indptr does not run"):
+        with pytest.raises(ms.errors.DataError, match="indptr must start at 0"):
             ms.learn(X, [0, 1, 0])
