@@ -88,7 +88,7 @@ def test_the_tree_contains_every_rank_once(size):
         trees = [Tree(rank, size, root) for rank in range(size)]
         assert sorted(trees[root].all_below()) == list(range(size))
         for tree in trees:
-            below = [rank for child in tree.children for rank in tree.of(child).all_below()]
+            below = [rank for child in tree.children for rank in trees[child].all_below()]
             assert sorted([tree.rank, *below]) == sorted(tree.all_below())
-            assert all(tree.of(child).parent == tree.rank for child in tree.children)
+            assert all(trees[child].parent == tree.rank for child in tree.children)
         assert max(len(tree.children) for tree in trees) == trees[0].levels == (size - 1).bit_length()

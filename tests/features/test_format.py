@@ -224,5 +224,5 @@ def test_a_map_is_neither_knowledge_nor_a_model(stored):
             if other != kind:
                 with pytest.raises(WrongKindError):
                     load(stored / other)
-    with pytest.raises(WrongKindError, match=r"holds a feature map\. Learn with it"):
+    with pytest.raises(WrongKindError, match=r"holds a feature map\. Use it to learn"):
         ms.load_model(stored / "features")
