@@ -162,7 +162,8 @@ def main(folder):
         except Exception:  # noqa: BLE001 - reported by the test
             outcomes[name] = traceback.format_exc()
         sys.stderr.write(f"{name} {time.monotonic() - start:.1f} s {outcomes[name]}\n")
-    print(json.dumps(outcomes))  # noqa: T201
+    print(json.dumps(outcomes), flush=True)  # noqa: T201
+    os._exit(0)  # pyspark waits at exit for the server whose session a check has stopped
 
 
 if __name__ == "__main__":
