@@ -19,11 +19,12 @@ MINUTES ?= 60
 hunt: .venv/ready          ## search for counterexamples with new seeds: make hunt MINUTES=60
 	$(BIN)/python tests/hunt.py --minutes $(MINUTES)
 
-check: .venv/ready          ## lint, format, types, and the direction of the imports
+check: .venv/ready          ## lint, format, types, the direction of the imports, and known vulnerabilities
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/audit.py
 
 bench: .venv/ready-bench    ## MergeSVC beside other linear classifiers and the limit of the machine
 	$(BIN)/python benchmarks/run.py
@@ -56,7 +57,7 @@ bench-scaling: .venv/ready-bench  ## cost model of many workers, compared with M
 	$(PYTHON) -m venv .venv
 
 .venv/ready: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=26.1"
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	touch $@
 
