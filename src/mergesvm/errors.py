@@ -25,7 +25,8 @@
         ├── FormError             the form, per class or pooled, does not support the operation
         └── IndefiniteError       Gram matrices that are not positive semi-definite
 
-    SolverWarning               the usual solver failed, and another one was used
+    SolverWarning               a solution is less exact than usual, or another solver was used;
+                                a ConvergenceWarning of scikit-learn
     FrozenHereWarning           a feature map was frozen on the rows at hand instead of a shared sample
     FoldWarning                 a class is in only one fold, so models that hold it out do not know the class
 
@@ -36,6 +37,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from typing import TYPE_CHECKING, Any
 
 
 class MergeSVMError(ValueError):
@@ -134,8 +136,10 @@ class IndefiniteError(KnowledgeError):
     """A Gram matrix is not positive semi-definite: rows were subtracted that were never added."""
 
 
-class SolverWarning(UserWarning):
-    """The usual solver failed; names the solver used instead."""
+if TYPE_CHECKING:
+
+    class SolverWarning(UserWarning):
+        """A solution that is less exact than usual, or not found by the usual solver; names the cause."""
 
 
 class FrozenHereWarning(UserWarning):
@@ -152,3 +156,27 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("mergesvm."):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level + 1)
+
+
+def warn_solver(message: str) -> None:
+    """Issue a :class:`SolverWarning` that points to the calling line outside of this package."""
+    warn_caller(message, _solver_warning())
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SolverWarning":
+        return _solver_warning()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _solver_warning() -> type[UserWarning]:
+    """The class ``SolverWarning``, made when it is first used: scikit-learn, of its base class, is slow to import."""
+    if "SolverWarning" not in globals():
+        from sklearn.exceptions import ConvergenceWarning
+
+        doc = "A solution that is less exact than usual, or not found by the usual solver; names the cause."
+        members = {"__doc__": doc, "__module__": __name__}
+        # Of two threads that get here at once, both take the class of the first.
+        globals().setdefault("SolverWarning", type("SolverWarning", (ConvergenceWarning,), members))
+    found: type[UserWarning] = globals()["SolverWarning"]
+    return found

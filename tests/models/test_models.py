@@ -132,3 +132,28 @@ def test_probabilities_of_the_pooled_form_follow_the_true_frequencies_too():
     weights = {0: 1.0, 1: 9.0}
     pooled = ms.solve(ms.learn(X, y, per_class=False, class_weight=weights)).predict_proba(X)
     np.testing.assert_allclose(pooled.mean(axis=0), np.bincount(y) / 4_000, atol=0.03)
+
+
+@pytest.mark.parametrize("options", [{}, {"multiclass": "ovo"}, {"multiclass": "ovr", "C": 0.1}])
+def test_the_numbers_of_a_model_are_not_edited_in_place(options, tmp_path):
+    X, y = blobs(seed=4, n=60, d=3, classes=3, offset=5.0)
+    model = ms.solve(ms.learn(X, y), **options)
+    model.save(tmp_path / "m.msvm")
+    estimator = ms.MergeSVC(**options).fit(X, y)
+    for each in (model, ms.load_model(tmp_path / "m.msvm"), model.with_calibration(None), estimator, estimator.model_):
+        before = each.decision_function(X)
+        for name in ("coef_", "intercept_"):
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(each, name)[0] = 7.0
+            with pytest.raises(AttributeError):
+                setattr(each, name, np.zeros(3))
+        np.testing.assert_array_equal(each.decision_function(X), before)
+
+
+def test_numbers_of_a_path_are_not_edited_behind_its_models():
+    X, y = blobs(seed=4, n=60, d=3, classes=2)
+    path = ms.path(ms.learn(X, y), [0.1, 10.0])
+    with pytest.raises(ValueError, match="read-only"):
+        path.solutions[0].coefs[0] = 1.0
+    path.coef_[:] = 0.0  # a copy
+    assert path[0].coef_.any()

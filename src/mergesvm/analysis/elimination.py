@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotri
 
-from mergesvm.errors import SolverWarning, warn_caller
+from mergesvm.errors import warn_solver
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.equations import CoefficientScaling, Equations
 from mergesvm.methods.proximal.factor import by_triangles, cholesky_tolerance, trusted_cholesky
@@ -103,10 +103,9 @@ class BackwardElimination:
             self._groups.append(_Group(equations, options.C, max(MIN_STEPS_PER_INVERSE, knowledge.width // N_INVERSES)))
         ridge = max(group.ridge for group in self._groups)
         if ridge:
-            warn_caller(
+            warn_solver(
                 f"The system is singular to rounding, so a ridge of {ridge:.0e} times the diagonal was added, as by a "
-                f"smaller C. Causes are duplicate or constant features and a very large C.",
-                SolverWarning,
+                f"smaller C. Causes are duplicate or constant features and a very large C."
             )
 
     def rises(self) -> Numbers:

@@ -17,7 +17,7 @@ from mergesvm.knowledge.knowledge import counted
 from mergesvm.models.base import Model, check_scores
 from mergesvm.models.domain import Domain
 from mergesvm.models.formats.onnx import Steps, write_onnx
-from mergesvm.models.solution import SOLVERS, Solution
+from mergesvm.models.solution import SOLVERS, Solution, read_only
 
 BLOCK_BYTES = 2**21
 """Size of the blocks in which rows are scored."""
@@ -27,7 +27,7 @@ MIN_PRODUCTS_FOR_THREADS = 1e7
 
 
 class Hyperplanes(Model):
-    """Separating hyperplanes of binary problems.
+    """Separating hyperplanes of binary problems. Their arrays are read-only: a model is not edited but solved again.
 
     Attributes
     ----------
@@ -46,11 +46,29 @@ class Hyperplanes(Model):
 
     def __init__(self, domain: Domain, solution: Solution) -> None:
         super().__init__(domain)
-        self.anchor_ = domain.anchor
-        self.coef_ = solution.coefs
+        self._solution, self._anchor = solution, read_only(domain.anchor)
+        self._intercept = read_only(solution.offsets - solution.coefs @ domain.anchor)
         self.solver_ = next(name for name in SOLVERS if name in solution.solvers)
-        self.intercept_ = solution.offsets - solution.coefs @ domain.anchor
-        self.offsets_ = solution.offsets
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """Coefficients, (problems, features)."""
+        return self._solution.coefs
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Scores at the origin, (problems,)."""
+        return self._intercept
+
+    @property
+    def anchor_(self) -> NDArray[np.float64]:
+        """The point near the learned rows from which differences are scored, (features,)."""
+        return self._anchor
+
+    @property
+    def offsets_(self) -> NDArray[np.float64]:
+        """Scores at the anchor, (problems,)."""
+        return self._solution.offsets
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the model as an ONNX graph, which gives the same labels, scores and probabilities.

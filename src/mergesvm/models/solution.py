@@ -22,8 +22,27 @@ class Solution:
         Scores at the anchor. Unlike intercepts at the origin, they stay exact if the features are far from it.
     solvers : tuple of str
         The solver of each problem.
+
+    The arrays are read-only.
     """
 
     coefs: NDArray[np.float64]
     offsets: NDArray[np.float64]
     solvers: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coefs", read_only(self.coefs))
+        object.__setattr__(self, "offsets", read_only(self.offsets))
+
+
+def read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A read-only view of an array.
+
+    >>> read_only(np.zeros(2))[0] = 1.0
+    Traceback (most recent call last):
+    ...
+    ValueError: assignment destination is read-only
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view

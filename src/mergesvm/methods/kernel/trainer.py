@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from mergesvm.data.labels import Label
 from mergesvm.engines.base import Actors, Engine
 from mergesvm.engines.threads import Threads
-from mergesvm.errors import SolverWarning
+from mergesvm.errors import warn_solver
 from mergesvm.methods.kernel.coordinator.base import Coordinator, ProblemStatus
 from mergesvm.methods.kernel.coordinator.gradient import GradientCoordinator
 from mergesvm.methods.kernel.coordinator.row_registry import RowRegistry
@@ -203,17 +202,13 @@ def _score_moments(replies: list[FinalReply], intercepts: NDArray[np.float64]) -
 def _warn_unless_converged(reasons: list[str], violation: float, options: KernelOptions, dtype: np.dtype[Any]) -> None:
     unfinished, stalled = reasons.count("max_iter"), reasons.count("stalled")
     if unfinished:
-        warnings.warn(
+        warn_solver(
             f"{unfinished} of {len(reasons)} problems did not converge in max_iter={options.max_iter} iterations: the "
-            f"largest violation is {violation:.1e}. Increase max_iter or tol.",
-            SolverWarning,
-            stacklevel=2,
+            f"largest violation is {violation:.1e}. Increase max_iter or tol."
         )
     if stalled and (options.stops_on_gap or violation > options.tol):
         remedy = "Use precision='float64'" if dtype == np.float32 else "Increase tol"
-        warnings.warn(
+        warn_solver(
             f"{stalled} of {len(reasons)} problems stalled at a violation of {violation:.1e}, the limit of "
-            f"{dtype.name} precision. {remedy}, or scale the features.",
-            SolverWarning,
-            stacklevel=2,
+            f"{dtype.name} precision. {remedy}, or scale the features."
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label
 from mergesvm.engines.base import Engine
 from mergesvm.engines.threads import Threads, resolve_engine
-from mergesvm.errors import DataError, ParameterError, SignatureError, SolverWarning
+from mergesvm.errors import DataError, ParameterError, SignatureError, warn_solver
 from mergesvm.features.base import FeatureMap
 from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.pegasos.options import PegasosOptions
@@ -113,11 +112,9 @@ def train_pegasos(
         starts = dict(zip(keys, np.column_stack([initial.coef_, initial.intercept_]), strict=True))
         walks |= {key: walks[key].moved_to(starts[key], pool, problem) for key, problem in problems.items()}
     if not problems and len(classes) > 1:
-        warnings.warn(
+        warn_solver(
             f"No steps were made: all rows are of class {labels.classes[0]!r}, and steps need rows of both sides of a "
-            f"problem. Fit rows of more classes at a time.",
-            SolverWarning,
-            stacklevel=3,
+            f"problem. Fit rows of more classes at a time."
         )
     begun = [walks[key] for key in problems]
     ended = take_steps(pool, list(problems.values()), begun, options.schedule, spread or threads)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, solve_triangular
 
 from mergesvm.engines.threads import Threads
-from mergesvm.errors import SolverWarning
+from mergesvm.errors import warn_solver
 
 Solve = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -74,11 +73,9 @@ def _with_ridge(matrix: NDArray[np.float64], tolerance: float) -> Solve:
         system[np.diag_indices_from(system)] *= 1 + ridge
         lower = trusted_cholesky(system, tolerance / 2)
         if lower is not None:
-            warnings.warn(
+            warn_solver(
                 f"Sums in float32 are not precise enough at this C: a ridge of {ridge:.0e} of the diagonal was added "
-                f"(solver 'ridge'), which acts like a smaller C. Learn in float64, or solve with a smaller C.",
-                SolverWarning,
-                stacklevel=2,
+                f"(solver 'ridge'), which acts like a smaller C. Learn in float64, or solve with a smaller C."
             )
             return by_triangles(lower)
         ridge *= 4
@@ -102,12 +99,10 @@ def _by_eigenvectors(matrix: NDArray[np.float64], tolerance: float) -> Solve:
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     values, vectors = eigh(matrix / scale / scale[:, None])
     kept = values > tolerance * max(values[-1], 1.0)
-    warnings.warn(
+    warn_solver(
         f"The system is singular up to rounding ({len(values) - int(kept.sum())} of {len(values)} directions are "
         f"empty), so it was solved by 'eigh' without those directions. "
-        f"Causes are duplicate or constant features and a very large C; a smaller C avoids it.",
-        SolverWarning,
-        stacklevel=2,
+        f"Causes are duplicate or constant features and a very large C; a smaller C avoids it."
     )
     inverse = np.where(kept, 1 / np.where(kept, values, 1.0), 0.0)
     # The data do not determine the solution in the empty directions; the penalty prefers the shortest.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.errors import SolverWarning
+from mergesvm.errors import warn_solver
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.signature import Signature
 from mergesvm.knowledge.sums import ROUNDING
@@ -60,10 +59,8 @@ class CancellationGuard:
         if len(telling) and not self.signature.mapped:
             names = self.signature.names
             feature = telling[0] if names is None else repr(names[telling[0]])
-            warnings.warn(
+            warn_solver(
                 f"Feature {feature} has lost its digits to rounding and is left out ({len(telling)} such in all): it "
-                f"is too far from the anchor, or much larger rows were subtracted. Learn the remaining rows again.",
-                SolverWarning,
-                stacklevel=2,
+                f"is too far from the anchor, or much larger rows were subtracted. Learn the remaining rows again."
             )
         return np.where(lost, 0.0, noise)

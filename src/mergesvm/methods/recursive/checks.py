@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.errors import SolverWarning
+from mergesvm.errors import warn_solver
 
 WARNING_DRIFT = 1e-6
 """Drift above which a warning is issued, relative to the largest coefficient."""
@@ -63,10 +62,8 @@ class Checks:
         drift = float(np.abs(before - fresh).max(initial=0.0)) / size if size > 0 else 0.0
         self.made = [*self.made[-MAX_KEPT_CHECKS + 1 :], Check(rows, drift)]
         if drift > WARNING_DRIFT and not expected:
-            warnings.warn(
+            warn_solver(
                 f"After {rows:,} rows the coefficients had drifted by {drift:.0e} of the largest one, and were "
-                f"recomputed. A smaller C, scaled features or a smaller check_every avoid this.",
-                SolverWarning,
-                stacklevel=2,
+                f"recomputed. A smaller C, scaled features or a smaller check_every avoid this."
             )
         return drift
