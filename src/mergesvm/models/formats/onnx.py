@@ -91,9 +91,18 @@ class HyperplaneModel(Protocol):
     classes_: NDArray[Any]
     signature: Signature
     feature_names_: tuple[str, ...] | None
-    coef_: NDArray[np.float64]
-    anchor_: NDArray[np.float64]
-    offsets_: NDArray[np.float64]
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """Coefficients, (problems, features)."""
+
+    @property
+    def anchor_(self) -> NDArray[np.float64]:
+        """The point from which differences are scored, (features,)."""
+
+    @property
+    def offsets_(self) -> NDArray[np.float64]:
+        """Scores at the anchor, (problems,)."""
 
 
 def write_onnx(path: str | os.PathLike[str], model: HyperplaneModel, steps: Steps) -> None:
