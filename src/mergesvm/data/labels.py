@@ -1,4 +1,4 @@
-"""Labels as they are given: strings, integers or booleans."""
+"""Labels as they are given: strings, integers, booleans, or bytes, which are taken as text."""
 
 from __future__ import annotations
 
@@ -65,11 +65,29 @@ def as_labels(y: Any) -> NDArray[Any] | CategoricalLabels:
         array = array.ravel()
     if array.ndim != 1:
         raise DataError(f"y should be a 1d array of one label per row, got an array of shape {array.shape} instead.")
+    if array.dtype.kind == "S" or (len(array) and isinstance(array[0], bytes)):
+        return _decoded(array)
     if array.dtype.kind not in "biufOUT":
         raise DataError(
             f"Unknown label type: y is of type {array.dtype}. Labels must be strings, integers or booleans."
         )
     return array
+
+
+def _decoded(array: NDArray[Any]) -> NDArray[Any]:
+    """Labels given as bytes as text, which files can store."""
+    text = []
+    for row, label in enumerate(array.tolist()):
+        if not isinstance(label, bytes):
+            raise DataError(
+                f"Labels are of different kinds: row 0 is the bytes {array[0]!r}, row {row} is {label!r}. "
+                f"Convert y to one type."
+            )
+        try:
+            text.append(label.decode())
+        except UnicodeDecodeError:
+            raise DataError(f"Unknown label type: row {row} is {label!r}, not UTF-8. Convert y to text.") from None
+    return np.array(text, dtype=str)
 
 
 def label_kind(value: Any, row: int | None = None) -> str:

@@ -11,11 +11,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils._param_validation import Interval, InvalidParameterError, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from mergesvm.data.labels import Label
 from mergesvm.engines.base import Engine
 from mergesvm.errors import ParameterError
+from mergesvm.estimators.classes import (
+    LabelType,
+    all_labels,
+    class_array,
+    decoded_labels,
+    probabilities_with_unseen,
+    scores_with_unseen,
+)
 from mergesvm.estimators.inputs import restore_input_on_failure, rows_to_predict, seed_of
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.spec import as_map
@@ -74,6 +84,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
     _result_attribute: ClassVar[str]
     """The attribute that a fitted estimator has."""
 
+    _label_type: LabelType = LabelType()
+    _declared: tuple[Label, ...] = ()
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, self._result_attribute)
 
@@ -90,7 +103,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:
-        """Validate the parameters; on failure, restore ``n_features_in_`` and ``feature_names_in_``."""
+        """Validate the parameters; on failure, restore what is kept of the input, such as ``n_features_in_``."""
         self._validate_params()
         with restore_input_on_failure(self):
             yield
@@ -107,24 +120,45 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
         return self.model_
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class of each row."""
+        """Predict the class of each row, among the classes that were seen."""
         rows = rows_to_predict(self, X)
-        return self._scoring_model().predict(rows)
+        return self._label_type.restored(self._scoring_model().predict(rows))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores, (rows, classes); for two classes (rows,), positive for the second."""
+        """Scores, (rows, classes); for two classes (rows,), positive for the second.
+
+        A class that was declared in ``partial_fit``, and has no rows yet, has the lowest score.
+        """
         rows = rows_to_predict(self, X)
-        return self._scoring_model().decision_function(rows)
+        model = self._scoring_model()
+        return scores_with_unseen(model.decision_function(rows), model.labels, self._declared)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each class, (rows, classes), from the normal distribution of the scores in each class."""
         rows = rows_to_predict(self, X)
-        return self.model_.predict_proba(rows)
+        model = self.model_
+        return probabilities_with_unseen(model.predict_proba(rows), model.labels, self._declared)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Logarithm of the probability of each class, (rows, classes)."""
+        with np.errstate(divide="ignore"):  # a probability of 0 is -inf
+            logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
+        return logarithms
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy: the fraction of rows, or of their weight, whose class is predicted correctly."""
+        # scikit-learn's metrics refuse bytes.
+        truth, predicted = (decoded_labels(labels) for labels in (y, self.predict(X)))
+        return float(accuracy_score(truth, predicted, sample_weight=sample_weight))
+
+    def _seen_labels(self) -> tuple[Label, ...]:
+        """The classes with rows, sorted."""
+        return self.model_.labels
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The classes, sorted."""
-        return self.model_.classes_
+        """The classes with rows, and those declared in ``partial_fit``, sorted."""
+        return class_array(all_labels(self._fitted._seen_labels(), self._declared), self._label_type)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,15 +17,17 @@ from mergesvm.data.rows.base import Rows
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.engines.threads import resolve_engine
 from mergesvm.errors import ParameterError
+from mergesvm.estimators.classes import LabelType, all_labels, declared_labels
 from mergesvm.features.base import FeatureMap
 from mergesvm.knowledge.learning.learner import freeze_on_root
 
-INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
+INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "_label_type", "_declared")
+"""What an estimator keeps of its input beside the result."""
 
 
 @contextmanager
 def restore_input_on_failure(estimator: BaseEstimator) -> Iterator[None]:
-    """Restore ``n_features_in_`` and ``feature_names_in_`` if the block raises, or is interrupted."""
+    """Restore what is kept of the input, such as ``n_features_in_``, if the block raises, or is interrupted."""
     before = {name: getattr(estimator, name) for name in INPUT_ATTRIBUTES if hasattr(estimator, name)}
     try:
         yield
@@ -42,8 +44,10 @@ def rows_to_learn(
     """Convert rows and labels to learn from; feature names and their number are checked, values only when learned.
 
     Collections of the engine are returned unchanged. If several ranks run the same program, an error on one rank is
-    raised on all. If each rank has its ``own`` rows, a rank may have none.
+    raised on all. If each rank has its ``own`` rows, a rank may have none. With ``reset``, classes declared earlier are
+    no longer declared.
     """
+    _keep_label_type(estimator, y, reset)
     spread = resolve_engine(engine)[1]
     if spread is None:
         return _rows_to_learn(estimator, X, y, reset)
@@ -65,12 +69,38 @@ def _rows_to_learn(estimator: BaseEstimator, X: Any, y: Any, reset: bool, empty:
     return rows, labels
 
 
-def check_classes(labels: Iterable[Label], classes: Any) -> None:
-    """Raise an error for a label that is not among ``classes``, unless that is None."""
-    allowed = list(labels if classes is None else classes)
-    unknown = [label for label in labels if label not in allowed]
+def _keep_label_type(estimator: BaseEstimator, y: Any, reset: bool) -> None:
+    kind = LabelType() if y is None else LabelType.of(y)
+    if reset:
+        estimator.__dict__.pop("_declared", None)
+    else:
+        kind = kind.joined(getattr(estimator, "_label_type", kind))
+    estimator._label_type = kind
+
+
+def declare_classes(estimator: BaseEstimator, labels: Iterable[Label], classes: Any) -> None:
+    """Declare the ``classes`` given to ``partial_fit``, and raise an error for a label in y that is not among them.
+
+    Classes stay declared until the next ``fit``. Without ``classes``, those of earlier calls hold; if there are none,
+    any label is allowed.
+    """
+    before, declared = getattr(estimator, "_declared", ()), declared_labels(classes)
+    allowed = declared or before
+    unknown = [label for label in labels if label not in allowed] if allowed else []
     if unknown:
-        raise ParameterError(f"Class {unknown[0]!r} in y is not among the classes given: {allowed!r}.")
+        raise ParameterError(
+            f"Class {unknown[0]!r} in y is not among the classes given: {list(allowed)!r}. Give all classes as classes=."
+        )
+    if declared:
+        estimator._declared = all_labels(before, declared)
+
+
+def join_classes(estimator: BaseEstimator, other: BaseEstimator, reset: bool) -> None:
+    """Take over the declared classes and the type of the labels of another estimator."""
+    declared, kind = other._declared, other._label_type
+    if not reset:
+        declared, kind = all_labels(estimator._declared, declared), kind.joined(estimator._label_type)
+    estimator._declared, estimator._label_type = declared, kind
 
 
 def frozen_map_of(mapping: FeatureMap, rows: Any, labels: Any, engine: Any) -> FeatureMap:

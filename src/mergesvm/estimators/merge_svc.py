@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,7 +12,8 @@ from mergesvm.data.labels import Label
 from mergesvm.engines.base import Engine
 from mergesvm.errors import FormError, ParameterError
 from mergesvm.estimators.base import LinearClassifier
-from mergesvm.estimators.inputs import check_classes, frozen_map_of, rows_to_learn, set_input_columns
+from mergesvm.estimators.classes import weights_of_seen
+from mergesvm.estimators.inputs import declare_classes, frozen_map_of, join_classes, rows_to_learn, set_input_columns
 from mergesvm.features.base import FeatureMap
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
@@ -125,14 +125,16 @@ class MergeSVC(LinearClassifier):
             return self._keep(knowledge, self._solve(knowledge, self._current_options()))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from more rows. New classes are added; ``classes``, if given, lists those allowed.
+        """Learn from more rows.
 
-        The model is solved when it is next used, so the cost of a call does not depend on earlier calls.
+        ``classes``, if given, declares all classes, as in ``SGDClassifier``: those without rows yet have a column in
+        ``decision_function`` and ``predict_proba``, and are never predicted. Without it, new classes are added when
+        they occur. The model is solved when it is next used, so the cost of a call does not depend on earlier calls.
         """
         known = getattr(self, "knowledge_", None)
         with self._fitting():
             piece = self._learn(X, y, sample_weight, reset=known is None)
-            check_classes(piece.labels, classes)
+            declare_classes(self, piece.labels, classes)
             return self._keep(piece if known is None else known + piece)
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -149,6 +151,8 @@ class MergeSVC(LinearClassifier):
             raise TypeError(f"A MergeSVC can be merged with a MergeSVC or Knowledge, not with {type(other).__name__}.")
         more = other.knowledge_ if isinstance(other, MergeSVC) else other
         with self._fitting():
+            if isinstance(other, MergeSVC):
+                join_classes(self, other, reset=not hasattr(self, "knowledge_"))
             if hasattr(self, "knowledge_"):
                 return self._keep(self.knowledge_ + more)
             set_input_columns(self, more.signature.inputs, more.signature.names)
@@ -194,10 +198,8 @@ class MergeSVC(LinearClassifier):
         """The frozen feature map; the identity for a linear model."""
         return self._fitted.knowledge_.features
 
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The classes, sorted."""
-        return self._fitted.knowledge_.classes
+    def _seen_labels(self) -> tuple[Label, ...]:
+        return self.knowledge_.labels
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Knowledge:
         if self.engine is not None and getattr(self.engine, "root", None) is not None:
@@ -228,11 +230,12 @@ class MergeSVC(LinearClassifier):
                 f"With per_class=False class weights are fixed when learning, before the counts are known: "
                 f"class_weight must be None or a dict. Got {self.class_weight!r}."
             )
-        return self.class_weight
+        return weights_of_seen(self.class_weight, (), ())
 
     def _solve(self, knowledge: Knowledge, options: dict[str, Any]) -> LinearModel | PairwiseModel:
-        # With per_class=False the sums already include the class weights.
-        changes = {} if knowledge.per_class else {"class_weight": None}
+        # In the pooled form the sums already include the class weights.
+        weights = weights_of_seen(options["class_weight"], knowledge.labels, self._declared)
+        changes = {"class_weight": weights if knowledge.per_class else None}
         # All ranks solve the same problem, and share the cores of their machine.
         shared = self.n_jobs is None and self.engine is not None and self.engine.ranks.spmd
         return solve(knowledge, **(options | changes), n_jobs=1 if shared else self.n_jobs)

@@ -16,7 +16,7 @@ from mergesvm.engines.base import Engine
 from mergesvm.engines.threads import resolve_engine
 from mergesvm.errors import DataError, EngineError, ParameterError
 from mergesvm.estimators.base import POSITIVE_INTEGER, POSITIVE_NUMBER, BaseClassifier, Number
-from mergesvm.estimators.inputs import check_classes, rows_to_learn
+from mergesvm.estimators.inputs import declare_classes, rows_to_learn
 from mergesvm.methods.kernel.options import STOPPING_RULES, KernelOptions
 from mergesvm.methods.kernel.trainer import ProgressPrinter
 from mergesvm.methods.kernel.training import KernelTraining, check_rows
@@ -184,24 +184,20 @@ class ParallelKernelSVC(BaseClassifier):
         """Fit the model to these rows; under MPI, to those of all ranks."""
         with self._fitting():
             options = self._options()
-            rows = self._rows(X, y, sample_weight)
-            threads, spread = resolve_engine(self.engine, self.n_jobs)
-            engine, precision = spread or threads, self.precision or "float64"
-            return self._train(
-                KernelTraining(rows, options, self.units, engine, threads, ties=self.ties, precision=precision)
-            )
+            return self._begin(self._rows(X, y, sample_weight), options)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows, and train to the optimum of all rows, starting from the current dual variables.
 
-        Classes may appear at any time; if ``classes`` is given, labels must be among them.
+        ``classes``, if given, declares all classes, as in ``SGDClassifier``: those without rows yet have a column in
+        ``decision_function`` and ``predict_proba``, and are never predicted. Without it, new classes are added when
+        they occur.
         """
-        if not hasattr(self, "_model") and classes is None:
-            return self.fit(X, y, sample_weight)
         with self._fitting():
-            batch = self._batch(X, y, sample_weight, not hasattr(self, "_model"), classes)
             if not hasattr(self, "_model"):
-                return self.fit(X, y, sample_weight)
+                options = self._options()
+                return self._begin(self._rows(X, y, sample_weight, classes), options)
+            batch = self._batch(X, y, sample_weight, False, classes)
             training = self._continued()
             training.add(batch)
             return self._train(training)
@@ -226,6 +222,13 @@ class ParallelKernelSVC(BaseClassifier):
         training.set_options(self._options())
         return training
 
+    def _begin(self, rows: Batch | Collection, options: KernelOptions) -> Self:
+        threads, spread = resolve_engine(self.engine, self.n_jobs)
+        engine, precision = spread or threads, self.precision or "float64"
+        return self._train(
+            KernelTraining(rows, options, self.units, engine, threads, ties=self.ties, precision=precision)
+        )
+
     def _train(self, training: KernelTraining) -> Self:
         training.train(ProgressPrinter() if self.verbose else None)
         before = self.__dict__.get("_training")
@@ -238,14 +241,15 @@ class ParallelKernelSVC(BaseClassifier):
         self.violation_, self.traffic_ = result.violation, result.exchange
         return self
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any) -> Batch | Collection:
+    def _rows(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Batch | Collection:
         """Rows for :meth:`fit`, in memory or as a collection on the engine's workers."""
         spread = resolve_engine(self.engine)[1]
         if spread is None or spread.partitioned(X) is None:
-            return self._batch(X, y, sample_weight, reset=True)
+            return self._batch(X, y, sample_weight, True, classes)
         if y is None:
             raise DataError("Labels are missing: this requires y to be passed, but the target y is None.")
         rows_to_learn(self, X, y, True, spread, own=True)
+        declare_classes(self, (), classes)
         names = getattr(self, "feature_names_in_", None)
         content = (X, y) if sample_weight is None else (X, y, sample_weight)
         return Collection(content, self.n_features_in_, None if names is None else tuple(names))
@@ -263,7 +267,7 @@ class ParallelKernelSVC(BaseClassifier):
 
         def batch() -> Batch:
             made = Batch.of(rows, labels, sample_weight, empty=may_be_empty)
-            check_classes(made.labels.classes, classes)
+            declare_classes(self, made.labels.classes, classes)
             return made if may_be_empty else check_rows(made)
 
         return batch() if spread is None else spread.ranks.on_all(batch)

@@ -9,11 +9,13 @@ from typing import Any, ClassVar, NoReturn, Self
 from sklearn.utils._param_validation import Interval
 
 from mergesvm.data.batch import Batch
+from mergesvm.data.labels import Label
 from mergesvm.engines.base import Engine
 from mergesvm.engines.threads import resolve_engine
 from mergesvm.errors import FormError
 from mergesvm.estimators.base import LinearClassifier, Number
-from mergesvm.estimators.inputs import check_classes, frozen_map_of, rows_to_learn, seed_of
+from mergesvm.estimators.classes import weights_of_seen
+from mergesvm.estimators.inputs import declare_classes, frozen_map_of, rows_to_learn, seed_of
 from mergesvm.features.base import FeatureMap
 from mergesvm.methods.pegasos.options import PegasosOptions
 from mergesvm.methods.pegasos.training import Pegasos, check_same_rows, train_pegasos
@@ -159,40 +161,40 @@ class PegasosSVC(LinearClassifier):
             start worse, and after many steps it no longer matters.
         """
         with self._fitting():
-            options = self._options()
-            batch = self._batch(X, y, reset=True)
-            features = frozen_map_of(self._feature_map(), batch.rows, y, self.engine)
-            self._learned = train_pegasos(
-                batch,
-                features,
-                options,
-                seed=seed_of(self.random_state),
-                initial=None if initial is None else _initial_model(initial),
-                engine=self.engine,
-                n_jobs=self.n_jobs,
-            )
-            return self
+            self._options().check()
+            return self._begin(self._batch(X, y, reset=True), y, initial)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Continue with more rows: ``n_iter`` further steps in every binary problem with rows of both classes.
 
-        New classes are added, with coefficients that start at zero; ``classes``, if given, lists those allowed. Steps
-        and averages are over these rows only.
+        ``classes``, if given, declares all classes, as in ``SGDClassifier``: those without rows yet have a column in
+        ``decision_function`` and ``predict_proba``, and are never predicted. Without it, new classes are added when
+        they occur. Their coefficients start at zero. Steps and averages are over these rows only.
         """
         before: Pegasos | None = getattr(self, "_learned", None)
-        if before is None and classes is None:
-            return self.fit(X, y)
         with self._fitting():
-            options = self._options()
+            self._options().check()
             batch = self._batch(X, y, reset=before is None)
-            check_classes(batch.labels.classes, classes)
+            declare_classes(self, batch.labels.classes, classes)
             if before is None:
-                return self.fit(X, y)
-            features = before.signature.features
+                return self._begin(batch, y)
+            features, options = before.signature.features, self._options((*before.rows, *batch.labels.classes))
             self._learned = train_pegasos(
                 batch, features, options, before=before, engine=self.engine, n_jobs=self.n_jobs
             )
             return self
+
+    def _begin(self, batch: Batch, y: Any, initial: Any = None) -> Self:
+        self._learned = train_pegasos(
+            batch,
+            frozen_map_of(self._feature_map(), batch.rows, y, self.engine),
+            self._options(batch.labels.classes),
+            seed=seed_of(self.random_state),
+            initial=None if initial is None else _initial_model(initial),
+            engine=self.engine,
+            n_jobs=self.n_jobs,
+        )
+        return self
 
     def _batch(self, X: Any, y: Any, reset: bool) -> Batch:
         spread = resolve_engine(self.engine)[1]
@@ -228,11 +230,12 @@ class PegasosSVC(LinearClassifier):
         """Largest number of steps of any binary problem so far."""
         return self._fitted._learned.steps
 
-    def _options(self) -> PegasosOptions:
+    def _options(self, seen: tuple[Label, ...] = ()) -> PegasosOptions:
         lambda_ = self.lambda_ if self.alpha is None else self.alpha
         intercept = self.fit_intercept, self.intercept_scaling
         schedule = Schedule(lambda_, self.n_iter, self.batch_size, self.average, self.project, *intercept)
-        return PegasosOptions(schedule, self.multiclass, self.class_weight, self.ties, self.precision)
+        weights = weights_of_seen(self.class_weight, seen, self._declared)
+        return PegasosOptions(schedule, self.multiclass, weights, self.ties, self.precision)
 
 
 NO_SUMS = (

@@ -17,7 +17,7 @@ from mergesvm.data.layout import Layout
 from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
 from mergesvm.estimators.base import POSITIVE_INTEGER, LinearClassifier
-from mergesvm.estimators.inputs import check_classes, rows_to_learn, set_input_columns
+from mergesvm.estimators.inputs import declare_classes, rows_to_learn, set_input_columns
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.identity import Identity
 from mergesvm.knowledge.knowledge import Knowledge
@@ -145,7 +145,11 @@ class RecursiveSVC(LinearClassifier):
             return self
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from more rows, or from a scan. New classes are added; ``classes``, if given, lists those allowed.
+        """Learn from more rows, or from a scan.
+
+        ``classes``, if given, declares all classes, as in ``SGDClassifier``: those without rows yet have a column in
+        ``decision_function`` and ``predict_proba``, and are never predicted. Without it, new classes are added when
+        they occur.
 
         Changed parameters take effect with the next :meth:`fit`. If a scan fails, its earlier batches stay learned. Few
         rows are learned one by one, more by the Woodbury identity or, if that is cheaper, by a fresh factorisation when
@@ -157,7 +161,7 @@ class RecursiveSVC(LinearClassifier):
                 return self._learn_scan(X, y, sample_weight, live)
             rows, labels = rows_to_learn(self, X, y, reset=live is None)
             batch = Batch.of(rows, labels, sample_weight)
-            check_classes(batch.labels.classes, classes)
+            declare_classes(self, batch.labels.classes, classes)
             if live is None:
                 live = self._new_live(Layout(rows.width, rows.names), self._frozen_map(rows, labels), self.class_weight)
             live.learn(batch)
@@ -247,10 +251,8 @@ class RecursiveSVC(LinearClassifier):
         """The frozen feature map; the identity for a linear model."""
         return self._fitted.live_.signature.features
 
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The classes with rows, sorted."""
-        return self._fitted.live_.classes
+    def _seen_labels(self) -> tuple[Label, ...]:
+        return tuple(self.live_.classes.tolist())
 
     @property
     def checks_(self) -> list[Check]:

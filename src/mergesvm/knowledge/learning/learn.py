@@ -88,7 +88,7 @@ def learn(
         DataFrames, Spark DataFrames. Converted block by block, never as a whole. Or the result of :func:`scan`: files,
         read in slices, with labels and weights of their own.
     y : sequence of labels
-        Strings, integers or booleans; one class is enough. Not with a scan or ``label``.
+        Strings, integers or booleans, or bytes, which become text; one class is enough. Not with a scan or ``label``.
     sample_weight : sequence of numbers, optional
         A row of weight 2 counts as two rows, a row of weight 0 as none.
     label : str, optional
