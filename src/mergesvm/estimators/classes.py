@@ -44,8 +44,8 @@ class LabelType:
             # A column of pandas, polars or Arrow has the type of its values as an array.
             dtype = np.asarray(y[:1]).dtype if hasattr(y, "__array__") else None
         if dtype is None or dtype.kind == "O":
-            first = next(iter(np.ravel(y) if hasattr(y, "__array__") else y), None) if np.iterable(y) else None
-            return cls(dtype, isinstance(first, bytes))
+            values: Any = np.asarray(y).ravel() if hasattr(y, "__array__") else y
+            return cls(dtype, np.iterable(values) and isinstance(next(iter(values), None), bytes))
         return cls(dtype, dtype.kind == "S")
 
     def joined(self, other: LabelType) -> LabelType:

@@ -230,7 +230,8 @@ class MergeSVC(LinearClassifier):
                 f"With per_class=False class weights are fixed when learning, before the counts are known: "
                 f"class_weight must be None or a dict. Got {self.class_weight!r}."
             )
-        return weights_of_seen(self.class_weight, (), ())
+        weights: Mapping[Label, float] = weights_of_seen(self.class_weight, (), ())
+        return weights
 
     def _solve(self, knowledge: Knowledge, options: dict[str, Any]) -> LinearModel | PairwiseModel:
         # In the pooled form the sums already include the class weights.
