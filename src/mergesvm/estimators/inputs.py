@@ -89,7 +89,7 @@ def declare_classes(estimator: BaseEstimator, labels: Iterable[Label], classes: 
     unknown = [label for label in labels if label not in allowed] if allowed else []
     if unknown:
         raise ParameterError(
-            f"Class {unknown[0]!r} in y is not among the classes given: {list(allowed)!r}. Give all of them as classes=."
+            f"Class {unknown[0]!r} in y is not among the classes given: {list(allowed)!r}. Give all as classes=."
         )
     if declared:
         estimator._declared = all_labels(before, declared)
