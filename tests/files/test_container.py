@@ -685,7 +685,7 @@ def test_sums_too_large_for_their_squares_are_refused(fixture, factor, request):
 
 @pytest.mark.parametrize("fixture", ["stored", "weighted"])
 def test_a_negative_square_is_refused(fixture, request):
-    with pytest.raises(errors.InvalidContentError, match="not those of any set of rows"):
+    with pytest.raises(errors.InvalidContentError, match="a sum of squares that is negative"):
         load(forge(request.getfixturevalue(fixture), "knowledge", put("grams", lambda array: -array)), "knowledge")
 
 

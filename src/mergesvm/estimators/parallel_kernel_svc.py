@@ -21,8 +21,9 @@ from mergesvm.methods.kernel.options import STOPPING_RULES, KernelOptions
 from mergesvm.methods.kernel.trainer import ProgressPrinter
 from mergesvm.methods.kernel.training import KernelTraining, check_rows
 from mergesvm.methods.kernel.units import Collection
-from mergesvm.models.kernel import KERNEL_SOLVERS, KernelModel
+from mergesvm.models.kernel import KernelModel
 from mergesvm.models.kernel_function import KERNELS, Kernel
+from mergesvm.models.solution import KERNEL_SOLVERS
 
 
 class ParallelKernelSVC(BaseClassifier):

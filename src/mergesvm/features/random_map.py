@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mergesvm.data.layout import Layout
-from mergesvm.data.layout_format import layout_fields
+from mergesvm.data.layout_format import layout_fields, read_layout
 from mergesvm.data.rows.dense import DenseRows
-from mergesvm.errors import DataError, FeatureMapError, ParameterError
+from mergesvm.errors import DataError, FeatureMapError, MergeSVMError, ParameterError
 from mergesvm.features.base import FeatureMap, FileParts
 from mergesvm.features.ops.projection import dense
 from mergesvm.features.pilot import SCALINGS, Pilot, Vector
+from mergesvm.files.content import Content
+from mergesvm.files.header import Header
 
 PRECISIONS = ("float32", "float64")
 
@@ -29,6 +31,9 @@ GAIN_ROWS = 2048
 
 INTEGER_LIMIT = 2**31
 """Sizes and seeds are below this number."""
+
+MAX_MESSAGE_LENGTH = 300
+"""Longer messages are cut: they quote values, which may have any length in a file."""
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -247,6 +252,29 @@ class RandomMap(FeatureMap):
         }
         return [header], {f"features.{first_stage}.{name}": array for name, array in self.arrays.items()}
 
+    @classmethod
+    def read_stage(cls, part: Header, content: Content, index: int) -> Self:
+        """Build the map number ``index`` of a file from its header fields and arrays, and check them."""
+        layout, given = read_layout(part), part.parts("parameters")
+        if len(given) != 1 or set(given[0].fields) != set(cls.parameter_names()):
+            part.refuse(f"has not the parameters of a map {cls.kind!r}")
+        try:
+            unfrozen = cls(**given[0].fields)
+            width, shapes = unfrozen.n_outputs(layout.width), unfrozen.shapes(layout.width)
+        except MergeSVMError as error:
+            part.refuse(f"has no valid map: {shortened(error)}")
+        arrays = {name: content.expect(f"features.{index}.{name}", (layout.width,)) for name in ("centre", "scale")}
+        if not (arrays["scale"] >= np.finfo(np.float64).tiny).all():
+            content.refuse("a scale that is not positive")
+        arrays["middle"] = content.expect(f"features.{index}.middle", (width,))
+        for name, shape in {"gain": (1,), **shapes}.items():
+            arrays[name] = content.expect(f"features.{index}.{name}", shape, unfrozen.dtype.newbyteorder("<").str)
+        return cls(**given[0].fields, state=State(layout, arrays, part.whole("pilot_rows")))
+
+    def read_again(self, header: Header, content: Content) -> FeatureMap:
+        """Read a map of the same kind from the header and arrays of its file, and check them."""
+        return self.read_stage(header.parts("features")[0], content, 0)
+
     def _check_integer(self, name: str, low: int, otherwise: str = "") -> None:
         value = getattr(self, name)
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value < INTEGER_LIMIT:
@@ -285,3 +313,9 @@ class RandomMap(FeatureMap):
             if value != defaults[name]
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def shortened(error: MergeSVMError) -> str:
+    """Return the message of an error, without its full stop and not too long."""
+    text = str(error).rstrip(".")
+    return text if len(text) <= MAX_MESSAGE_LENGTH else f"{text[:MAX_MESSAGE_LENGTH]}..."

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,18 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from mergesvm.errors import DamagedFileError, ForeignFileError, MissingFileError, NewerFormatError, WrongKindError
+from mergesvm.errors import (
+    DamagedFileError,
+    DataError,
+    FileError,
+    ForeignFileError,
+    MissingFileError,
+    NewerFormatError,
+    WrongKindError,
+)
 from mergesvm.files.atomic import replacing
-from mergesvm.files.header import Header
+from mergesvm.files.content import Content
+from mergesvm.files.header import MAX_NUMBER, Header
 
 FORMAT = 5
 """The version of the format that is written; all versions up to it can be read."""
@@ -33,13 +42,30 @@ MAX_ARRAYS = 64
 TYPES = ("F64", "F32", "I64", "U64", "I32", "U32", "I16", "U16", "I8", "U8")
 """The allowed types of arrays; all but the first three are for support vectors."""
 
+NOT_WRITTEN = (
+    f"Nothing was written, because the file could not be read again. Files hold numbers up to {MAX_NUMBER:g} and "
+    f"weights down to {1 / MAX_NUMBER:g}: rescale columns, weights or options that are beyond."
+)
+"""What to do about content that could not be read again."""
+
 
 def write_container(
-    path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    path: str | os.PathLike[str],
+    kind: str,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    check: Callable[[Header, Content], object],
 ) -> None:
-    """Write arrays and a JSON header to a file, which is replaced atomically."""
-    text = json.dumps(header, allow_nan=False)
+    """Write arrays and a JSON header to a file, which is replaced atomically.
+
+    ``check`` is the reader of this kind of file: it raises an error for content that it would refuse.
+    """
+    text = json.dumps(header)
     plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    try:
+        check(Header.of(text, str(path), NOT_WRITTEN), Content(plain, str(path), NOT_WRITTEN))
+    except FileError as error:
+        raise DataError(str(error)) from None
     labels = {
         "format": str(FORMAT),
         "kind": f"{NAME} {kind}",

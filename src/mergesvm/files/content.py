@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.errors import DataError, InvalidContentError
-from mergesvm.files.header import MAX_NUMBER
+from mergesvm.errors import InvalidContentError
+from mergesvm.files.header import CREATE_AGAIN, MAX_NUMBER
 
 SQUARES = ("grams", "peaks", "scores.variances", "scores.covariance")
 """Arrays of squares, whose limit is the square of :data:`MAX_NUMBER`."""
 
 
 class Content:
-    """The arrays of a file, checked as they are taken."""
+    """The arrays of a file, checked as they are taken; ``cure`` ends the error messages."""
 
-    def __init__(self, arrays: dict[str, NDArray[Any]], source: str) -> None:
+    def __init__(self, arrays: dict[str, NDArray[Any]], source: str, cure: str = CREATE_AGAIN) -> None:
         self.arrays = arrays
         self.source = source
+        self.cure = cure
         self._expected: set[str] = set()
 
     def refuse(self, what: str) -> NoReturn:
         """Raise an error for invalid arrays."""
-        raise InvalidContentError(f"{self.source} is not valid: it holds {what}. Create it again.")
+        raise InvalidContentError(f"{self.source} is not valid: it holds {what}. {self.cure}")
 
     def expect(self, name: str, shape: tuple[int, ...], *dtypes: str) -> NDArray[Any]:
         """Return an array of finite numbers of this shape and one of these types, float64 by default."""
@@ -46,15 +46,6 @@ class Content:
         unexpected = sorted(set(self.arrays) - self._expected)
         if unexpected:
             self.refuse(f"an unexpected array {unexpected[0]!r}")
-
-
-def check_sizes(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise an error before writing numbers that could not be read again."""
-    for name, array in arrays.items():
-        if not _within(array, _limit(name)):
-            raise DataError(
-                f"Numbers beyond {MAX_NUMBER:g} cannot be saved to a file. Rescale the columns, and learn again."
-            )
 
 
 def _within(array: NDArray[Any], limit: np.float64) -> bool:

@@ -11,6 +11,9 @@ from mergesvm.errors import InvalidHeaderError
 MAX_NUMBER = 1e100
 """The largest number in files, so that its square is finite."""
 
+CREATE_AGAIN = "Create the file again."
+"""What to do about a file that is not valid."""
+
 
 class Header:
     """The fields of a header; errors name the file and the field.
@@ -24,13 +27,14 @@ class Header:
     mergesvm.errors.InvalidHeaderError: The header of day.knowledge has no field 'solver'. Create the file again.
     """
 
-    def __init__(self, fields: dict[str, Any], source: str) -> None:
+    def __init__(self, fields: dict[str, Any], source: str, cure: str = CREATE_AGAIN) -> None:
         self.fields = fields
         self.source = source
+        self.cure = cure
 
     @classmethod
-    def of(cls, text: str, source: str) -> Header:
-        """Parse JSON, without duplicate fields or numbers that are not finite."""
+    def of(cls, text: str, source: str, cure: str = CREATE_AGAIN) -> Header:
+        """Parse JSON, without duplicate fields or numbers that are not finite. ``cure`` ends the error messages."""
 
         def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             fields = dict(pairs)
@@ -47,11 +51,15 @@ class Header:
             raise InvalidHeaderError(f"The header of {source} is not JSON: {error}.") from None
         if not isinstance(fields, dict):
             raise InvalidHeaderError(f"The header of {source} is not a JSON object.")
-        return cls(fields, source)
+        return cls(fields, source, cure)
+
+    def within(self, fields: dict[str, Any]) -> Header:
+        """Return nested fields, with the same messages."""
+        return Header(fields, self.source, self.cure)
 
     def refuse(self, what: str) -> NoReturn:
         """Raise an error for an invalid header."""
-        raise InvalidHeaderError(f"The header of {self.source} {what}. Create the file again.")
+        raise InvalidHeaderError(f"The header of {self.source} {what}. {self.cure}")
 
     def take(self, name: str, *kinds: type) -> Any:
         """Return a field of one of these exact types."""
@@ -105,7 +113,7 @@ class Header:
         values = self.take(name, list)
         if not all(isinstance(value, dict) for value in values):
             self.refuse(f"has values other than objects in field {name!r}")
-        return [Header(value, self.source) for value in values]
+        return [self.within(value) for value in values]
 
 
 def _shown(value: Any) -> str:

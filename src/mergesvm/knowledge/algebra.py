@@ -20,7 +20,7 @@ from mergesvm.checks import listed
 from mergesvm.data.labels import Label
 from mergesvm.errors import KnowledgeError, SubtractionError
 from mergesvm.knowledge.provenance import without
-from mergesvm.knowledge.sums import Sums
+from mergesvm.knowledge.sums import MAX_ROWS, Sums
 
 Piece = TypeVar("Piece", bound=Sums)
 
@@ -60,6 +60,8 @@ def merge(pieces: Iterable[Piece]) -> Piece:
     sums = np.zeros((len(labels), signature.width))
     grams: list[Any] = [None] * n_grams(labels, signature.per_class)
     peaks, copied = np.zeros((len(grams), signature.width)), set()
+    if sum(int(piece.rows.sum()) for piece in pieces) > MAX_ROWS:
+        raise KnowledgeError(f"All pieces together have more than {MAX_ROWS:,} rows, which cannot be counted.")
     for piece in pieces:
         at = [position[label] for label in piece.labels]
         moved_sums, moved_peaks = reanchored_sums(piece, anchor)
@@ -199,9 +201,15 @@ def _half_shifts(knowledge: Sums, shift: NDArray[np.float64]) -> NDArray[np.floa
 
 def decayed(knowledge: Piece, factor: float) -> Piece:
     """Multiply the weights of all rows by a factor, and drop classes whose weight becomes negligible."""
-    left = take_classes(knowledge, np.flatnonzero(knowledge.counts * factor > MIN_CLASS_WEIGHT))
+    left = without_negligible(knowledge, MIN_CLASS_WEIGHT / factor if factor else np.inf)
     grams = tuple(gram * factor for gram in left.grams)
     return replace(left, counts=left.counts * factor, sums=left.sums * factor, grams=grams, peaks=left.peaks * factor)
+
+
+def without_negligible(knowledge: Piece, weight: float = MIN_CLASS_WEIGHT) -> Piece:
+    """Drop classes of no more than this total weight."""
+    kept = knowledge.counts > weight
+    return knowledge if kept.all() else take_classes(knowledge, np.flatnonzero(kept))
 
 
 def recentred(knowledge: Piece) -> Piece:

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from mergesvm.errors import ParameterError
 from mergesvm.files.container import read_container, write_container
-from mergesvm.files.content import Content, check_sizes
+from mergesvm.files.content import Content
 from mergesvm.files.header import Header
 from mergesvm.knowledge.fold_assignment import RULES, Cell, FoldAssignment
 from mergesvm.knowledge.format import knowledge_parts, read_classes, read_signature, read_sums
 from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.sums_format import StoredSums
 
 KIND = "folds"
 
@@ -51,19 +52,22 @@ def save_folds(
     arrays["anchors"] = np.array([piece.anchor for piece in pieces.values()])
     table = [(total.labels.index(label), fold) for label, fold, _ in cells]
     arrays["cells"] = np.array(table, dtype=np.int64).reshape(-1, 2)
-    check_sizes(arrays)
-    write_container(path, KIND, header, arrays)
+    write_container(path, KIND, header, arrays, _read_folds)
 
 
 def load_folds(path: str | os.PathLike[str]) -> tuple[Knowledge, FoldAssignment, NDArray[np.float64]]:
     """Read folds from a file: the knowledge by cell, the assignment, and the anchor of each fold."""
     header, arrays = read_container(path, KIND)
-    content = Content(arrays, str(path))
+    stored, assignment, anchors = _read_folds(header, Content(arrays, str(path)))
+    return stored.unpacked(Knowledge), assignment, anchors
+
+
+def _read_folds(header: Header, content: Content) -> tuple[StoredSums, FoldAssignment, NDArray[np.float64]]:
     signature = read_signature(header, content)
     if not signature.per_class:
         header.refuse("has folds in the pooled form")
     labels, assignment = read_classes(header, signature.labels), _read_assignment(header)
-    table = arrays.get("cells")
+    table = content.arrays.get("cells")
     size = len(table) if table is not None and table.ndim == 2 else 0
     places: Any = [tuple(place) for place in content.expect("cells", (size, 2), "<i8").tolist()]
     if any(not one < other for one, other in pairwise(places)):
@@ -74,7 +78,7 @@ def load_folds(path: str | os.PathLike[str]) -> tuple[Knowledge, FoldAssignment,
         content.refuse("a class without rows")
     cells: Any = tuple(Cell(labels[label], fold) for label, fold in places)
     anchors = content.expect("anchors", (assignment.count + 1, signature.width))
-    return read_sums(header, content, signature, anchors[-1], cells, Knowledge), assignment, anchors
+    return read_sums(header, content, signature, anchors[-1], cells), assignment, anchors
 
 
 def _read_assignment(header: Header) -> FoldAssignment:

@@ -15,13 +15,14 @@ from mergesvm.errors import DataError
 from mergesvm.features.format import read_map
 from mergesvm.features.maps.identity import Identity
 from mergesvm.files.container import library_version, read_container, write_container
-from mergesvm.files.content import Content, check_sizes
+from mergesvm.files.content import Content
 from mergesvm.files.header import MAX_NUMBER, Header
 from mergesvm.knowledge.algebra import Piece, n_grams
-from mergesvm.knowledge.gram.triangles import packed, triangle_size, unpacked
+from mergesvm.knowledge.gram.triangles import packed
 from mergesvm.knowledge.provenance import Origin, Provenance
 from mergesvm.knowledge.signature import Signature
-from mergesvm.knowledge.sums import Sums
+from mergesvm.knowledge.sums import ROUNDING, Sums
+from mergesvm.knowledge.sums_format import StoredSums, checked_sums
 
 KIND = "knowledge"
 
@@ -29,8 +30,7 @@ KIND = "knowledge"
 def save_knowledge(knowledge: Sums, path: str | os.PathLike[str]) -> None:
     """Write knowledge to a file, atomically."""
     header, arrays = knowledge_parts(knowledge)
-    check_sizes(arrays)
-    write_container(path, KIND, header, arrays)
+    write_container(path, KIND, header, arrays, _read_knowledge)
 
 
 def knowledge_parts(knowledge: Sums) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -58,34 +58,23 @@ def knowledge_parts(knowledge: Sums) -> tuple[dict[str, Any], dict[str, NDArray[
 def load_knowledge(path: str | os.PathLike[str], kind: type[Piece]) -> Piece:
     """Read knowledge from a file. The whole file is checked first."""
     header, arrays = read_container(path, KIND)
-    content = Content(arrays, str(path))
+    return _read_knowledge(header, Content(arrays, str(path))).unpacked(kind)
+
+
+def _read_knowledge(header: Header, content: Content) -> StoredSums:
     signature = read_signature(header, content)
     labels = read_classes(header, signature.labels)
-    return read_sums(header, content, signature, content.expect("anchor", (signature.width,)), labels, kind)
+    return read_sums(header, content, signature, content.expect("anchor", (signature.width,)), labels)
 
 
 def read_sums(
-    header: Header,
-    content: Content,
-    signature: Signature,
-    anchor: NDArray[np.float64],
-    labels: tuple[Any, ...],
-    kind: type[Piece],
-) -> Piece:
-    """Build the sums of these classes, and check their arrays; no other arrays may be left."""
-    width, n_classes, count = signature.width, len(labels), n_grams(labels, signature.per_class)
-    rows = content.expect("rows", (n_classes,), "<i8")
-    counts = content.expect("counts", (n_classes,))
-    sums = content.expect("sums", (n_classes, width))
-    peaks = content.expect("peaks", (count, width))
-    triangles = content.expect("grams", (count, triangle_size(width)))
-    content.done()
-    if (rows < 1).any() or (counts < 1 / MAX_NUMBER).any() or (peaks < 0).any():
-        content.refuse("a count that is not positive")
-    grams = unpacked(triangles, width)
-    _check_squares(content, grams, signature.per_class)
-    precision, provenance = header.text("precision", "float64", "float32"), read_provenance(header)
-    return kind(signature, anchor, labels, rows, counts, sums, grams, peaks, precision, provenance)
+    header: Header, content: Content, signature: Signature, anchor: NDArray[np.float64], labels: tuple[Any, ...]
+) -> StoredSums:
+    """Read the sums of these classes, and check them; no other arrays may be left."""
+    precision, provenance = header.text("precision", *ROUNDING), read_provenance(header)
+    count = n_grams(labels, signature.per_class)
+    arrays = checked_sums(content, signature.width, len(labels), count, precision)
+    return StoredSums(signature, anchor, labels, *arrays, precision, provenance)
 
 
 def signature_parts(signature: Signature) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -123,7 +112,7 @@ def read_signature(header: Header, content: Content) -> Signature:
 def read_classes(header: Header, kind: str | None) -> tuple[Label, ...]:
     """Read the classes, which must be of one kind, sorted and distinct."""
     values = header.take("classes", list)
-    labels = tuple(_label(Header({"classes": value}, header.source), "classes") for value in values)
+    labels = tuple(_label(header.within({"classes": value}), "classes") for value in values)
     if any(label_kind(label) != kind for label in labels):
         header.refuse(f"has classes that are not all of kind {kind!r}")
     if any(not one < other for one, other in pairwise(labels)):  # type: ignore[operator]
@@ -151,16 +140,3 @@ def _label(header: Header, name: str) -> Label:
     except DataError as error:
         header.refuse(f"has no valid label in {name!r}: {error}")
     return value
-
-
-def _check_squares(content: Content, grams: tuple[NDArray[np.float64], ...], per_class: bool) -> None:
-    """Check that squares are not negative and satisfy v^2 <= n M, up to rounding."""
-    with np.errstate(all="ignore"):  # infinity fails the check below
-        means = content.arrays["sums"] ** 2 / content.arrays["counts"][:, None]
-    least = means if per_class else means.sum(axis=0, keepdims=True)
-    for gram, square, peak in zip(grams, least, content.arrays["peaks"], strict=False):
-        # After a subtraction rounding errors may be larger; solving checks them in detail.
-        square = np.zeros_like(square) if peak.any() else square
-        rounding = 1e-6 * np.maximum(gram.diagonal(), peak).max()
-        if not (gram.diagonal() >= square * (1 - 1e-6) - rounding).all():
-            content.refuse("sums that are not those of any set of rows")

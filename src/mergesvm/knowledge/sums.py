@@ -18,6 +18,10 @@ ROUNDING = {"float64": 2.0**-42, "float32": 2.0**-20}
 """Bound on the relative rounding error of a sum of squares, by the precision of the products."""
 
 
+MAX_ROWS = 2**63 - 1
+"""The largest number of rows: they are counted by 64-bit integers."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Sums:
     """Counts, sums and Gram matrices by class. Immutable; arrays are read-only, and pieces may share them.

@@ -21,9 +21,6 @@ from mergesvm.models.formats.native import ModelContent
 from mergesvm.models.score_moments import SideMoments
 from mergesvm.models.voting import Voting
 
-KERNEL_SOLVERS = ("working-set", "active-set", "gradient")
-"""The algorithms that train kernel models."""
-
 
 class KernelModel(Model):
     """One-vs-one by kernel expansions; for two classes, the sign of the single score, positive for the second.

@@ -11,6 +11,10 @@ SOLVERS = ("eigh", "ridge", "cholesky", "recursive", "pegasos")
 """All solvers. If a model's problems used several, the model names the first of them in this order."""
 
 
+KERNEL_SOLVERS = ("working-set", "active-set", "gradient")
+"""The algorithms that train kernel models."""
+
+
 @dataclass(frozen=True)
 class Solution:
     """Hyperplanes of binary problems: the score of problem p is ``coefs[p] . (x - anchor) + offsets[p]``.

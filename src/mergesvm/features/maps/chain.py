@@ -17,6 +17,8 @@ from mergesvm.features.base import FeatureMap, FileParts
 from mergesvm.features.pilot import Pilot
 from mergesvm.features.random_map import RandomMap
 from mergesvm.features.scratch import Scratch
+from mergesvm.files.content import Content
+from mergesvm.files.header import Header
 
 MAX_STAGES = 4
 
@@ -130,6 +132,11 @@ class Chain(FeatureMap):
             header += more_header
             arrays |= more_arrays
         return header, arrays
+
+    def read_again(self, header: Header, content: Content) -> FeatureMap:
+        """Read maps of the same kinds from the header and arrays of a file, and check them."""
+        parts = enumerate(zip(self.stages, header.parts("features"), strict=True))
+        return Chain(tuple(stage.read_stage(part, content, index) for index, (stage, part) in parts))
 
     def __repr__(self) -> str:
         return f"Chain([{', '.join(map(repr, self.stages))}])"

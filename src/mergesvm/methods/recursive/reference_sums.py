@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import CategoricalLabels, Label
-from mergesvm.knowledge.algebra import decayed
+from mergesvm.knowledge.algebra import decayed, without_negligible
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
 from mergesvm.methods.recursive.row_encoder import EncodedRows
@@ -89,7 +89,8 @@ class ReferenceSums:
             precision="float64",
         )
         factor = self.forgetting ** int(counted.sum())
-        self.known = (known if factor == 1 else decayed(known, factor)) + replace(piece, signature=signature)
+        total = (known if factor == 1 else decayed(known, factor)) + replace(piece, signature=signature)
+        self.known = total if self.forgetting == 1 else without_negligible(total)
 
     def subtract(self, part: EncodedRows, labels: list[Label]) -> None:
         """Subtract rows from the sums."""
@@ -106,7 +107,8 @@ class ReferenceSums:
         if self.forgetting == 1:
             return known + self.piece(part, labels)
         weights = part.weights * self.forgetting ** np.arange(len(part.rows) - 1, -1, -1.0)
-        return decayed(known, self.forgetting ** len(part.rows)) + self.piece(part._replace(weights=weights), labels)
+        new = self.piece(part._replace(weights=weights), labels)
+        return without_negligible(decayed(known, self.forgetting ** len(part.rows)) + new)
 
     def piece(self, part: EncodedRows, labels: list[Label]) -> Knowledge:
         """Knowledge of these rows alone."""

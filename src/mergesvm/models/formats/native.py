@@ -9,11 +9,11 @@ from typing import Any
 from numpy.typing import NDArray
 
 from mergesvm.files.container import library_version, write_container
-from mergesvm.files.content import check_sizes
 from mergesvm.knowledge.format import provenance_fields, signature_parts
 from mergesvm.models.calibration import Calibration
 from mergesvm.models.domain import Domain
 from mergesvm.models.formats.fields import calibration_arrays, calibration_fields, weight_fields
+from mergesvm.models.formats.reading import read_model
 
 FILE_KIND = "model"
 
@@ -64,5 +64,4 @@ def write_model(
         **calibration_arrays(calibration),
         **content.arrays,
     }
-    check_sizes(arrays)
-    write_container(path, FILE_KIND, header, arrays)
+    write_container(path, FILE_KIND, header, arrays, read_model)
