@@ -79,7 +79,7 @@ def drift(n_rows=1_000_000, width=54):
         knowledge, points, done = ms.learn(X[:3], y[:3]), [], 3
         for stop in np.unique(np.geomspace(100, n_rows, 60).astype(int)):
             if check_every > n_rows:
-                live._checks.due = 10**12
+                live._state._checks.due = 10**12
             live.predict_then_learn(Batch.of(X[done:stop], y[done:stop]))
             knowledge = knowledge + ms.learn(X[done:stop], y[done:stop])
             truth = (
@@ -87,7 +87,7 @@ def drift(n_rows=1_000_000, width=54):
                 if window is None
                 else ms.learn(X[max(0, stop - window) : stop], y[max(0, stop - window) : stop])
             )
-            coefs = live._rls.coefficients()[0][[live.labels.index(label) for label in truth.labels]]
+            coefs = live._state._rls.coefficients()[0][[live.labels.index(label) for label in truth.labels]]
             points.append((stop, relative_error(coefs, ms.solve(truth).coef_)))
             done = stop
         curves[name] = np.array(points)

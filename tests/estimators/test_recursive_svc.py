@@ -125,7 +125,7 @@ def test_forgetting_factor_matches_sample_weights(data, forgetting, step):
     for start in range(0, len(X), step):
         live.partial_fit(X[start : start + step], y[start : start + step])
     weights = forgetting ** np.arange(len(X) - 1, -1, -1.0)
-    ridge = live.live_._rls.state.ridge
+    ridge = live.live_._state._rls.state.ridge
     assert (ridge <= 0.5).all()
     assert (ridge > 0.5 * np.exp(-1) * 0.4).all()
     expected = faded_solution(X, y, weights, ridge)
@@ -141,7 +141,7 @@ def test_inverse_stays_bounded_if_features_no_longer_vary():
     X[1000:, 2] = 7.0
     live = one_by_one(RecursiveSVC(forgetting=0.9), X, y)
     assert np.isfinite(live.coef_).all()
-    assert np.abs(live.live_._rls.state.inverse).max() < 1e3
+    assert np.abs(live.live_._state._rls.state.inverse).max() < 1e3
     assert live.drift_ < 1e-8
 
 
@@ -276,7 +276,7 @@ def test_an_interrupt_changes_nothing(data, monkeypatch):
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(live.live_, "_count", interrupted)
+            patch.setattr(live.live_._state, "_count", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 live.partial_fit(X[300:], y[300:])
         np.testing.assert_allclose(live.coef_, before, atol=1e-12)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from numbers import Integral, Real
+from operator import is_
+from threading import RLock
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -71,12 +74,21 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
 }
 """Constraints of the parameters that mean the same in every estimator."""
 
+NOT_PICKLED = ("_lock", "_valid_parameters")
+
+
+@cache
+def _parameter_names(kind: type[BaseEstimator]) -> list[str]:
+    names: list[str] = kind._get_param_names()
+    return names
+
 
 class BaseClassifier(ClassifierMixin, BaseEstimator):
     """A classifier that validates its parameters and predicts with its ``model_``.
 
     Subclasses declare ``_parameter_constraints`` as scikit-learn does, and wrap ``fit``, ``partial_fit`` and everything
-    else that learns in :meth:`_fitting`.
+    else that learns in :meth:`_fitting`: one thread at a time learns. Prediction takes no lock. Therefore a subclass
+    keeps its result in one attribute, and replaces it as a whole.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARED_CONSTRAINTS
@@ -103,17 +115,39 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:
-        """Validate the parameters; on failure, restore what is kept of the input, such as ``n_features_in_``."""
-        self._validate_params()
-        with restore_input_on_failure(self):
-            yield
+        """Lock out other threads that learn, and validate the parameters.
+
+        On failure, restore what is kept of the input, such as ``n_features_in_``.
+        """
+        with self._learning_lock:
+            self._validate_params()
+            with restore_input_on_failure(self):
+                yield
+
+    @property
+    def _learning_lock(self) -> RLock:
+        # Made when it is first used, because constructors only store parameters; setdefault is atomic.
+        lock: RLock = self.__dict__.get("_lock") or self.__dict__.setdefault("_lock", RLock())
+        return lock
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in NOT_PICKLED}
 
     def _validate_params(self) -> None:
-        """Check the parameters against their constraints; errors are raised as ``ParameterError``."""
+        """Check the parameters against their constraints; errors are raised as ``ParameterError``.
+
+        Streams call this for every few rows, so that parameters that were valid before are not checked again.
+        """
+        values = [getattr(self, name) for name in _parameter_names(type(self))]
+        valid = self.__dict__.get("_valid_parameters", ())
+        if len(valid) == len(values) and all(map(is_, values, valid)):
+            return
         try:
             super()._validate_params()
         except InvalidParameterError as error:
             raise ParameterError(str(error)) from None
+        self._valid_parameters = values
 
     def _scoring_model(self) -> Model:
         """The model without the parts that only probabilities need."""

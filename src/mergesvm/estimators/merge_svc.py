@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 from sklearn.base import clone
@@ -22,6 +23,15 @@ from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 
 SOLVE_PARAMETERS = ("C", "class_weight", "multiclass", "standardize", "penalize_intercept", "ties")
+
+
+@dataclass
+class Solved:
+    """Knowledge, the options to solve it with, and its model once it is solved: replaced as a whole."""
+
+    knowledge: Knowledge
+    options: dict[str, Any]
+    model: LinearModel | PairwiseModel | None
 
 
 class MergeSVC(LinearClassifier):
@@ -88,10 +98,8 @@ class MergeSVC(LinearClassifier):
     True
     """
 
-    _result_attribute = "knowledge_"
-    knowledge_: Knowledge
-    _model: LinearModel | PairwiseModel | None
-    _options: dict[str, Any]
+    _result_attribute = "_solved"
+    _solved: Solved
 
     def __init__(
         self,
@@ -131,8 +139,8 @@ class MergeSVC(LinearClassifier):
         ``decision_function`` and ``predict_proba``, and are never predicted. Without it, new classes are added when
         they occur. The model is solved when it is next used, so the cost of a call does not depend on earlier calls.
         """
-        known = getattr(self, "knowledge_", None)
         with self._fitting():
+            known = getattr(self, "knowledge_", None)
             piece = self._learn(X, y, sample_weight, reset=known is None)
             declare_classes(self, piece.labels, classes)
             return self._keep(piece if known is None else known + piece)
@@ -179,19 +187,25 @@ class MergeSVC(LinearClassifier):
         if unknown:
             problem = "cannot be changed without data" if unknown[0] in self.get_params() else "is not a parameter"
             raise ParameterError(f"{unknown[0]!r} {problem}. Choose from: {', '.join(SOLVE_PARAMETERS)}.")
-        fixed = self._options["class_weight"]
-        if not self.knowledge_.per_class and parameters.get("class_weight", fixed) != fixed:
-            raise FormError("With per_class=False class weights are fixed when learning, and cannot be changed.")
-        model = self._solve(self.knowledge_, self._current_options() | parameters)
-        return self.set_params(**parameters)._keep(self.knowledge_, model)  # type: ignore[no-any-return]
+        with self._learning_lock:
+            knowledge, fixed = self.knowledge_, self._solved.options["class_weight"]
+            if not knowledge.per_class and parameters.get("class_weight", fixed) != fixed:
+                raise FormError("With per_class=False class weights are fixed when learning, and cannot be changed.")
+            model = self._solve(knowledge, self._current_options() | parameters)
+            return self.set_params(**parameters)._keep(knowledge, model)  # type: ignore[no-any-return]
 
     @property
     def model_(self) -> LinearModel | PairwiseModel:
         """The model, solved when it is first used after rows were learned, merged or forgotten."""
-        check_is_fitted(self)
-        if self._model is None:
-            self._model = self._solve(self.knowledge_, self._options)
-        return self._model
+        solved = self._fitted._solved
+        if solved.model is None:
+            solved.model = self._solve(solved.knowledge, solved.options)
+        return solved.model
+
+    @property
+    def knowledge_(self) -> Knowledge:
+        """The sums of all rows learned."""
+        return self._fitted._solved.knowledge
 
     @property
     def features_(self) -> FeatureMap:
@@ -246,5 +260,5 @@ class MergeSVC(LinearClassifier):
 
     def _keep(self, knowledge: Knowledge, model: LinearModel | PairwiseModel | None = None) -> Self:
         # The current options are kept for a model that is solved later: parameters set later wait for fit or resolve.
-        self.knowledge_, self._model, self._options = knowledge, model, self._current_options()
+        self._solved = Solved(knowledge, self._current_options(), model)
         return self

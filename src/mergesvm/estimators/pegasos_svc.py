@@ -171,8 +171,8 @@ class PegasosSVC(LinearClassifier):
         ``decision_function`` and ``predict_proba``, and are never predicted. Without it, new classes are added when
         they occur. Their coefficients start at zero. Steps and averages are over these rows only.
         """
-        before: Pegasos | None = getattr(self, "_learned", None)
         with self._fitting():
+            before: Pegasos | None = getattr(self, "_learned", None)
             self._options().check()
             batch = self._batch(X, y, reset=before is None)
             declare_classes(self, batch.labels.classes, classes)

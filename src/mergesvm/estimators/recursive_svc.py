@@ -154,8 +154,8 @@ class RecursiveSVC(LinearClassifier):
         rows are learned one by one, more by the Woodbury identity or, if that is cheaper, by a fresh factorisation when
         coefficients are next used.
         """
-        live = getattr(self, "live_", None)
         with self._fitting():
+            live = getattr(self, "live_", None)
             if isinstance(X, Scan):
                 return self._learn_scan(X, y, sample_weight, live)
             rows, labels = rows_to_learn(self, X, y, reset=live is None)
@@ -181,6 +181,8 @@ class RecursiveSVC(LinearClassifier):
             live.learn_one(x if type(x) in PLAIN_TYPES else _plain_row(x), y, weight)
             return self
         with self._fitting():
+            if hasattr(self, "live_"):  # by now another thread has learned a row
+                return self.learn_one(x, y, weight)
             x = _plain_row(x)
             names = tuple(x) if isinstance(x, Mapping) else None
             set_input_columns(self, len(x), names)
@@ -202,8 +204,9 @@ class RecursiveSVC(LinearClassifier):
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were learned before, exactly: the model is as if they had never been learned."""
         check_is_fitted(self)
-        rows, labels = rows_to_learn(self, X, y, reset=False)
-        self.live_.forget(Batch.of(rows, labels, sample_weight))
+        with self._fitting():
+            rows, labels = rows_to_learn(self, X, y, reset=False)
+            self.live_.forget(Batch.of(rows, labels, sample_weight))
         return self
 
     def to_knowledge(self) -> Knowledge:

@@ -62,7 +62,7 @@ def test_drift_without_checks_is_negligible():
     live = live_model(8, check_every=10**9)
     for start in range(0, len(X), 997):
         live.predict_then_learn(Batch.of(X[start : start + 997], y[start : start + 997]))
-    live._checks.due = 10**9
+    live._state._checks.due = 10**9
     assert live.check() < 1e-10
 
 
@@ -136,8 +136,8 @@ def test_drift_is_repaired_with_a_warning():
     X, y = make_stream(2000, 5)
     live = live_model(5, check_every=1000)
     live.predict_then_learn(Batch.of(X[:1000], y[:1000]))
-    live._rls._invert()
-    live._rls.state.inverse *= 1.5
+    live._state._rls._invert()
+    live._state._rls.state.inverse *= 1.5
     with pytest.warns(SolverWarning, match="had drifted by .* recomputed"):
         live.predict_then_learn(Batch.of(X[1000:], y[1000:]))
     assert live.checks[-1].drift > 1e-6
@@ -150,7 +150,7 @@ def test_one_row_allocates_nothing():
     X, y = make_stream(300, 40)
     live = live_model(40)
     live.predict_then_learn(Batch.of(X, y))
-    live._checks.due = 10**9
+    live._state._checks.due = 10**9
     live.learn_one(X[0], int(y[0]))  # what is compiled is loaded with the first row
     tracemalloc.start()
     for row, label in zip(X[:50], y[:50].tolist(), strict=True):

@@ -232,7 +232,7 @@ def test_penalty_is_the_same_for_single_rows_and_blocks():
         for row, label in zip(X[:3], y[:3].tolist(), strict=True):
             alone.learn_one(row, label)
             together.learn_one(row, label)
-        np.testing.assert_allclose(alone._rls.state.ridge, together._rls.state.ridge, rtol=1e-12)
+        np.testing.assert_allclose(alone._state._rls.state.ridge, together._state._rls.state.ridge, rtol=1e-12)
         np.testing.assert_allclose(alone.model().coef_, together.model().coef_, rtol=1e-9)
 
 
@@ -241,9 +241,9 @@ def test_window_with_only_zero_weights_recovers():
     for weight in (0.3, 0.1, 0.7):
         live.learn_one([weight], "a", weight)
     live.learn_one([1.0], "b")
-    assert live._rls.total_weight >= 0
+    assert live._state._rls.total_weight >= 0
     with pytest.raises(ms.errors.KnowledgeError, match="all had zero weight"):
         live.model()
     live.learn_one([2.0], "a")
-    assert live._rls.total_weight == pytest.approx(0.1)
+    assert live._state._rls.total_weight == pytest.approx(0.1)
     assert live.model().predict([[2.0]]).tolist() == ["a"]
