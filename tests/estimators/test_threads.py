@@ -87,7 +87,9 @@ def test_recursive_svc_forgets_what_other_threads_do_not(data):
         for part in np.array_split(mine, 12):
             estimator.forget(X[part], y[part])
 
-    in_threads(forget, lambda number: one_by_one(estimator, X[4000 + number :: N_THREADS], y[4000 + number :: N_THREADS]))
+    in_threads(
+        forget, lambda number: one_by_one(estimator, X[4000 + number :: N_THREADS], y[4000 + number :: N_THREADS])
+    )
     assert_same_sums(estimator.to_knowledge(), ms.learn(X[2000:], y[2000:]))
     np.testing.assert_allclose(estimator.coef_, MergeSVC().fit(X[2000:], y[2000:]).coef_, atol=1e-10)
 
@@ -144,9 +146,7 @@ def test_pegasos_svc_loses_no_step(data):
 def test_parallel_kernel_svc_loses_no_row(data):
     X, y = data
     estimator = ParallelKernelSVC(n_jobs=1)
-    in_threads(
-        lambda number: [estimator.partial_fit(X[p * 8 + number :: 64][:6], np.arange(6) % 3) for p in range(4)]
-    )
+    in_threads(lambda number: [estimator.partial_fit(X[p * 8 + number :: 64][:6], np.arange(6) % 3) for p in range(4)])
     assert estimator.model_.domain.rows.sum() == 6 * 4 * N_THREADS
 
 
