@@ -120,7 +120,7 @@ def test_merge_svc_loses_no_row(data):
 
 
 def test_first_rows_of_several_threads_are_all_learned(data):
-    X, y = data
+    X, _ = data
     for make in (MergeSVC, RecursiveSVC):
         for _ in range(20):
             estimator = make()
@@ -130,7 +130,7 @@ def test_first_rows_of_several_threads_are_all_learned(data):
 
 
 def test_pegasos_svc_loses_no_step(data):
-    X, y = data
+    X, _ = data
     estimator = PegasosSVC(n_iter=20, precision="float64")
 
     def work(number):
@@ -144,7 +144,7 @@ def test_pegasos_svc_loses_no_step(data):
 
 
 def test_parallel_kernel_svc_loses_no_row(data):
-    X, y = data
+    X, _ = data
     estimator = ParallelKernelSVC(n_jobs=1)
     in_threads(lambda number: [estimator.partial_fit(X[p * 8 + number :: 64][:6], np.arange(6) % 3) for p in range(4)])
     assert estimator.model_.domain.rows.sum() == 6 * 4 * N_THREADS

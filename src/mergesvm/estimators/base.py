@@ -139,7 +139,8 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
 
         Streams call this for every few rows, so that parameters that were valid before are not checked again.
         """
-        values = [getattr(self, name) for name in _parameter_names(type(self))]
+        kind: Any = type(self)
+        values = [getattr(self, name) for name in _parameter_names(kind)]
         valid = self.__dict__.get("_valid_parameters", ())
         if len(valid) == len(values) and all(map(is_, values, valid)):
             return
