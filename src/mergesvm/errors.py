@@ -11,6 +11,7 @@
     │   ├── MissingFileError      the file does not exist
     │   ├── MissingFolderError    the folder to write to does not exist
     │   ├── ExistingFileError     the file would be overwritten
+    │   ├── IrregularFileError    a folder, device, pipe or socket would be overwritten
     │   ├── CutError              a file that was divided among workers turned out not to be divisible
     │   ├── MalformedFileError    data that violate the file format
     │   ├── ForeignFileError      not a mergesvm file, or truncated
@@ -28,6 +29,7 @@
     SolverWarning               a solution is less exact than usual, or another solver was used;
                                 a ConvergenceWarning of scikit-learn
     FrozenHereWarning           a feature map was frozen on the rows at hand instead of a shared sample
+    CacheWarning                compiled functions are not cached where later runs find them
     FoldWarning                 a class is in only one fold, so models that hold it out do not know the class
 
 All errors are also :class:`ValueError`, as in scikit-learn.
@@ -82,6 +84,10 @@ class MissingFolderError(FileError, FileNotFoundError):
 
 class ExistingFileError(FileError, FileExistsError):
     """The file exists, and would be overwritten."""
+
+
+class IrregularFileError(FileError, OSError):
+    """The file to write is a folder, device, pipe, socket or a link to itself, none of which is replaced."""
 
 
 class MalformedFileError(FileError):
@@ -144,6 +150,10 @@ if TYPE_CHECKING:
 
 class FrozenHereWarning(UserWarning):
     """A feature map was frozen on the rows at hand; pieces can only be added if they share the map."""
+
+
+class CacheWarning(UserWarning):
+    """Compiled functions are cached in a temporary folder or not at all, so that later runs may compile them again."""
 
 
 class FoldWarning(UserWarning):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit
+from mergesvm.jit import compiled
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def find_edges(matrix, out):  # type: ignore[no-untyped-def] # pragma: no cover
     """Fill ``out``, (rows, 2), with the first and one past the last column of each row that is not zero."""
     for row in range(len(matrix)):

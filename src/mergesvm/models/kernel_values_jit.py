@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from numba import float32, njit, uint64
+from numba import float32, uint64
 from numba.extending import intrinsic
+
+from mergesvm.jit import compiled
 
 RBF, LINEAR, POLY = range(3)
 """Jit codes of the kernel functions in ``KERNELS``."""
@@ -36,7 +38,7 @@ def power_of_two(context, exponent):  # type: ignore[no-untyped-def] # noqa: ARG
     return float32(float32), generate
 
 
-@njit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy", cache=True)
+@compiled(fastmath={"contract", "nsz"})
 def exponentials_single(values):  # type: ignore[no-untyped-def] # pragma: no cover
     """exp(min(x, 0)) of float32 values (m, n), in place, with a relative error of at most 3e-7; vectorised.
 
@@ -51,7 +53,7 @@ def exponentials_single(values):  # type: ignore[no-untyped-def] # pragma: no co
             part[t] = power_of_two(n) * (ONE + r * (ONE + r * (C2 + r * (C3 + r * (C4 + r * (C5 + r * C6))))))
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def exponentials(values):  # type: ignore[no-untyped-def] # pragma: no cover
     """exp(min(x, 0)) of values (m, n), in place."""
     if values.itemsize == 4:
@@ -62,7 +64,7 @@ def exponentials(values):  # type: ignore[no-untyped-def] # pragma: no cover
                 values[i, j] = np.exp(min(values[i, j], 0.0))
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def powers(values, gamma, degree, coef0):  # type: ignore[no-untyped-def] # pragma: no cover
     """(gamma x + coef0)^degree of values (m, n), in place."""
     for i in range(values.shape[0]):
@@ -70,7 +72,7 @@ def powers(values, gamma, degree, coef0):  # type: ignore[no-untyped-def] # prag
             values[i, j] = (gamma * values[i, j] + coef0) ** degree
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def apply_kernel(values, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
     """Turn products of lifted rows (m, n) into kernel values, in place."""
     if kernel[0] == RBF:
@@ -79,7 +81,7 @@ def apply_kernel(values, kernel):  # type: ignore[no-untyped-def] # pragma: no c
         powers(values, kernel[1], kernel[2], kernel[3])
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def kernel_block(turned, rows, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
     """Kernel values between turned lifted dense rows and lifted dense rows, (turned, rows)."""
     values = np.dot(turned, rows.T)
@@ -87,7 +89,7 @@ def kernel_block(turned, rows, kernel):  # type: ignore[no-untyped-def] # pragma
     return values
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def kernel_matrix(rows, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
     """The kernel matrix of lifted dense rows, (n, n)."""
     turned = rows.copy()
@@ -98,7 +100,7 @@ def kernel_matrix(rows, kernel):  # type: ignore[no-untyped-def] # pragma: no co
     return kernel_block(turned, rows, kernel)
 
 
-@njit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy", cache=True)
+@compiled(fastmath={"contract", "nsz"})
 def kernel_row(out, row, columns, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
     """Kernel values between one lifted row and transposed lifted rows (width, n), into ``out`` (1, n).
 
@@ -128,7 +130,7 @@ def kernel_row(out, row, columns, kernel):  # type: ignore[no-untyped-def] # pra
     apply_kernel(out, kernel)
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def kernel_diagonal(columns, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
     """The diagonal of the kernel matrix of transposed lifted rows (width, n), (n,)."""
     values = np.zeros((1, columns.shape[1]), columns.dtype)

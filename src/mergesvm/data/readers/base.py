@@ -97,7 +97,7 @@ class Reader(ABC):
         """Convert errors of libraries in a ``with`` block to errors that name the file."""
         try:
             yield
-        except MergeSVMError:
+        except (MergeSVMError, MemoryError, ImportError):  # the file is not to blame
             raise
         except Exception as error:
             raise self.malformed(str(error)[:MAX_MESSAGE_LENGTH] or type(error).__name__) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
 from mergesvm.data.text_parser.fields import find_ends
 from mergesvm.data.text_parser.lines import NEWLINE
@@ -11,6 +11,7 @@ from mergesvm.data.text_parser.numbers import RETURN
 from mergesvm.data.text_parser.runs import STAGE_LINES, parse_run
 from mergesvm.data.text_parser.simd import SEARCH_BYTES
 from mergesvm.data.text_parser.words import WORD_BYTES, byte, put, word
+from mergesvm.jit import compiled
 
 SKIPPED, NUMBER, WORD = range(3)
 
@@ -22,7 +23,7 @@ FIELDS_AHEAD = 4096
 _QUOTE = 34
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def] # pragma: no cover
     """Parse whole lines into columns; stop at the first line that is not plain.
 
@@ -63,7 +64,7 @@ def parse(text, delimiter, runs, numbers, words):  # type: ignore[no-untyped-def
     return rows, FINE
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _line(at, text, ends, layout, steps, here):  # type: ignore[no-untyped-def] # pragma: no cover
     """Parse the fields of the line that starts at an address; returns whether all are plain.
 
@@ -90,7 +91,7 @@ def _line(at, text, ends, layout, steps, here):  # type: ignore[no-untyped-def] 
     return True
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _plain(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
     """Return whether a word has neither a quotation mark nor a carriage return."""
     while at < stop:
@@ -100,7 +101,7 @@ def _plain(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
     return True
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def count_lines(text):  # type: ignore[no-untyped-def] # pragma: no cover
     """Count the line breaks in a text."""
     count = 0
@@ -109,7 +110,7 @@ def count_lines(text):  # type: ignore[no-untyped-def] # pragma: no cover
     return count
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def copy_words(text, spans, offsets, out):  # type: ignore[no-untyped-def] # pragma: no cover
     """Copy words to adjacent memory, with the offset of each."""
     at = 0

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from numba import njit, uint64
+from numba import uint64
 
 from mergesvm.data.text_parser.lines import NEWLINE
 from mergesvm.data.text_parser.simd import SEARCH_BYTES, separators
 from mergesvm.data.text_parser.words import WORD_BYTES, byte, count_ones, put, trailing_zeros
+from mergesvm.jit import compiled
 
 _UNCONDITIONAL_STORES = 8
 """This many field ends are stored without a branch on how many there are."""
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def find_ends(at, stop, delimiter, ends, room, breaks):  # type: ignore[no-untyped-def] # pragma: no cover
     """Find the addresses at which fields end, from ``at`` on, and which of them end lines.
 
@@ -40,7 +41,7 @@ def find_ends(at, stop, delimiter, ends, room, breaks):  # type: ignore[no-untyp
     return lines
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _last(at, stop, delimiter):  # type: ignore[no-untyped-def] # pragma: no cover
     """Do the same as :func:`separators` for fewer bytes."""
     found = newline = uint64(0)

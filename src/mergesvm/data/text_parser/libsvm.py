@@ -3,43 +3,44 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
 from mergesvm.data.text_parser.lines import NEWLINE
 from mergesvm.data.text_parser.numbers import COLON, DIGIT_0, DIGIT_9, HASH, RETURN, SPACE, TAB, number
+from mergesvm.jit import compiled
 
 FINE, NO_VALUE, NO_INDEX, ORDER, TOO_LARGE, ZERO = range(6)
 
 _QID = tuple(b"qid")
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _blank(byte):  # type: ignore[no-untyped-def] # pragma: no cover
     return byte in (SPACE, TAB, RETURN)
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _end_of_word(text, at):  # type: ignore[no-untyped-def] # pragma: no cover
     while at < text.size and text[at] != NEWLINE and text[at] != HASH and not _blank(text[at]):
         at += 1
     return at
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _end_of_line(text, at):  # type: ignore[no-untyped-def] # pragma: no cover
     while at < text.size and text[at] != NEWLINE:
         at += 1
     return at
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _number(text, at):  # type: ignore[no-untyped-def] # pragma: no cover
     begin = uint64(text.ctypes.data)
     value, end, certain = number(begin + uint64(at), begin, begin + uint64(text.size))
     return value, np.int64(end - begin), certain
 
 
-@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+@compiled(inline="always")
 def _index(text, at):  # type: ignore[no-untyped-def] # pragma: no cover
     """The index of up to 12 digits at a position, and the position after it."""
     index, stop = 0, min(at + 12, text.size)
@@ -49,7 +50,7 @@ def _index(text, at):  # type: ignore[no-untyped-def] # pragma: no cover
     return index, at
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def parse(text, base, labels, starts, columns, values, hard):  # type: ignore[no-untyped-def] # pragma: no cover
     """Parse whole lines ``label index:value ... # comment`` into CSR.
 
@@ -112,7 +113,7 @@ def parse(text, base, labels, starts, columns, values, hard):  # type: ignore[no
     return rows, stored, left, FINE, at
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def largest_index(text):  # type: ignore[no-untyped-def] # pragma: no cover
     """Return the largest index before a colon; the last of each line is enough, because indices ascend."""
     largest = number = last = 0

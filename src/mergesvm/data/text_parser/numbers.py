@@ -8,12 +8,13 @@ digits, and words that are not numbers are left to Python.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types, uint64
+from numba import types, uint64
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from mergesvm.data.text_parser.simd import BEFORE, DIGITS, WINDOW, digits_and_points, digits_before
 from mergesvm.data.text_parser.words import byte, high_product, leading_zeros, trailing_zeros
+from mergesvm.jit import compiled
 
 SPACE, TAB, RETURN, HASH, COLON = 32, 9, 13, 35, 58
 _PLUS, MINUS, _POINT, _LETTER_E, _CAPITAL_E, DIGIT_0, DIGIT_9 = 43, 45, 46, 101, 69, 48, 57
@@ -44,7 +45,7 @@ _FIVES = _powers_of_five()
 _TENS = 10.0 ** np.arange(23)
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _rounded(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
     """Return the bits of digits x 10^power as float64, and whether they are certain; ``digits`` is not zero."""
     if power < _LOWEST or power > _HIGHEST:
@@ -86,7 +87,7 @@ def _from_bits(context, bits):  # type: ignore[no-untyped-def] # pragma: no cove
     return types.float64(types.uint64), generate
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _value(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
     """Return digits x 10^power, and whether it is certain."""
     if digits < uint64(1) << uint64(53) and -22 <= power <= 22:
@@ -97,7 +98,7 @@ def _value(digits, power):  # type: ignore[no-untyped-def] # pragma: no cover
     return _from_bits(bits), certain
 
 
-@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+@compiled(inline="always")
 def number(at, begin, stop):  # type: ignore[no-untyped-def] # pragma: no cover
     """Return the number that starts at an address, the address after it, and whether both are certain."""
     # One unsigned comparison for both ends: addresses before the first wrap around. A short text has no room.
@@ -109,7 +110,7 @@ def number(at, begin, stop):  # type: ignore[no-untyped-def] # pragma: no cover
     return _any(at, stop)
 
 
-@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+@compiled(inline="always")
 def _common(at):  # type: ignore[no-untyped-def] # pragma: no cover
     """Do the same for numbers of up to 19 digits without an exponent, without loops.
 
@@ -136,7 +137,7 @@ def _common(at):  # type: ignore[no-untyped-def] # pragma: no cover
     return -value if sign else value, end, certain
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _any(at, stop):  # type: ignore[no-untyped-def] # pragma: no cover
     """Do the same for any number, byte by byte."""
     zero, nine, ten = uint64(DIGIT_0), uint64(9), uint64(10)

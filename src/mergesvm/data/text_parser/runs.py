@@ -7,12 +7,13 @@ converted several at a time; :func:`~mergesvm.data.text_parser.numbers.number` p
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 from numpy.typing import NDArray
 
 from mergesvm.data.text_parser.numbers import MINUS, number
 from mergesvm.data.text_parser.simd import BATCH_NUMBERS, BEFORE, DIGITS, behind_point, lay_digits, quotients
 from mergesvm.data.text_parser.words import WORD_BYTES, byte, put, word
+from mergesvm.jit import compiled
 
 STAGE_LINES = 4
 """Rows of the stage: upper and lower digits, divisors, and the numbers."""
@@ -46,7 +47,7 @@ _LANES, _DIVISORS = _shapes()
 _MISSING = uint64(np.array(np.nan).view(np.uint64))
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def parse_run(at, text, ends, count, stage, apart, place, step):  # type: ignore[no-untyped-def] # pragma: no cover
     """Parse ``count`` numbers, the first of which starts at an address; returns whether all are numbers.
 
@@ -78,7 +79,7 @@ def parse_run(at, text, ends, count, stage, apart, place, step):  # type: ignore
     return not odd or _parse_odd(at, text, ends, count, divisors, place, step)
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def _parse_odd(at, text, ends, count, divisors, place, step):  # type: ignore[no-untyped-def] # pragma: no cover
     """Parse the numbers of a run that are not short; returns whether all are numbers."""
     for index in range(count):

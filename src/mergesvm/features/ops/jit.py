@@ -6,13 +6,15 @@ All release the GIL. Array indices are unsigned, which spares numba the test for
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
+
+from mergesvm.jit import compiled
 
 FASTMATH = {"reassoc", "contract", "nsz"}
 """The compiler may reorder sums, but must preserve NaN and infinity."""
 
 
-@njit(nogil=True, fastmath=FASTMATH, error_model="numpy", cache=True)
+@compiled(fastmath=FASTMATH)
 def unfold(images, channels, size, variance, patches):  # type: ignore[no-untyped-def] # pragma: no cover
     """Copy the patches of images (rows, height, width x channels) to lines, each centred and at unit contrast.
 
@@ -42,7 +44,7 @@ def unfold(images, channels, size, variance, patches):  # type: ignore[no-untype
                     patch[k] *= factor
 
 
-@njit(nogil=True, fastmath=FASTMATH, error_model="numpy", cache=True)
+@compiled(fastmath=FASTMATH)
 def pool(responses, offsets, rectifier, lines, columns, out):  # type: ignore[no-untyped-def] # pragma: no cover
     """Average rectified responses (rows, lines, columns, filters) over regions (rows, lines, columns, features).
 

@@ -7,8 +7,9 @@ indices.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
+from mergesvm.jit import compiled
 from mergesvm.knowledge.gram import triangles_jit as triangles
 
 TILE_ROWS, TILE_COLUMNS = 2, 4
@@ -18,7 +19,7 @@ PADDING = 4
 """The staged width is a multiple of both sides of a tile."""
 
 
-@njit(nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy", cache=True)
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def rank_update(staged, root, gram, total):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add staged' staged to ``gram`` and staged' root to ``total``; ``staged`` is features x rows.
 
@@ -59,7 +60,7 @@ def rank_update(staged, root, gram, total):  # type: ignore[no-untyped-def] # pr
             total[i + r] += s
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def add_rows(block, codes, roots, anchor, staged, root, fill, grams, totals):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add dense rows to the sums of their classes, in their order.
 
@@ -86,7 +87,7 @@ def add_rows(block, codes, roots, anchor, staged, root, fill, grams, totals):  #
         fill[group] = at
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def finish(staged, root, fill, grams, totals):  # type: ignore[no-untyped-def] # pragma: no cover
     """Multiply the rows that are left on the stages."""
     for group in range(fill.size):
@@ -98,7 +99,7 @@ def finish(staged, root, fill, grams, totals):  # type: ignore[no-untyped-def] #
             fill[group] = 0
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def scatter_rows(starts, columns, values, codes, weights, grams, totals):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add CSR rows, with sorted columns, to the sums of their classes. ``grams`` is classes x width^2."""
     width = totals.shape[1]
@@ -118,7 +119,7 @@ def scatter_rows(starts, columns, values, codes, weights, grams, totals):  # typ
                 gram[line + uint64(columns[q])] += value * values[q]
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def count_nonzero(block, members, anchor, never_zero, counts):  # type: ignore[no-untyped-def] # pragma: no cover
     """Count the rows in which each column differs from the anchor; columns that are ``never_zero`` always do.
 
@@ -134,7 +135,7 @@ def count_nonzero(block, members, anchor, never_zero, counts):  # type: ignore[n
             counts[j] += (a[j] != anchor[j]) + (b[j] != anchor[j]) + (c[j] != anchor[j]) + (d[j] != anchor[j])
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def find_runs(counts, low, high, runs, n_runs, n_columns):  # type: ignore[no-untyped-def] # pragma: no cover
     """Append runs of columns that are nonzero in more than ``low`` and up to ``high`` rows.
 
@@ -153,7 +154,7 @@ def find_runs(counts, low, high, runs, n_runs, n_columns):  # type: ignore[no-un
     return n_runs, n_columns
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def gather(block, members, roots, anchor, runs, out, copy_only):  # type: ignore[no-untyped-def] # pragma: no cover
     """Copy the runs of rows to compact rows; unless ``copy_only``, minus the anchor and times the roots of weights."""
     for k in range(members.size):
@@ -168,7 +169,7 @@ def gather(block, members, roots, anchor, runs, out, copy_only):  # type: ignore
                     line[place + j] = (row[first + j] - anchor[first + j]) * root
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def add_totals(rows, roots, runs, total):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add compact rows, times the roots of weights again, to the totals of their columns."""
     sums = np.zeros(rows.shape[1])
@@ -179,7 +180,7 @@ def add_totals(rows, roots, runs, total):  # type: ignore[no-untyped-def] # prag
         total[first : first + length] += sums[place : place + length]
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def multiply_rare(rows, nonzero, product):  # type: ignore[no-untyped-def] # pragma: no cover
     """Multiply the first columns of compact rows, which are mostly zero, with themselves and those that follow.
 
@@ -208,7 +209,7 @@ def multiply_rare(rows, nonzero, product):  # type: ignore[no-untyped-def] # pra
                 line[q] += va * a[q]
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def add_products(above, below, runs, n_rare, gram):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add products of compact rows to the upper triangle of the Gram matrix of all columns, line by line.
 
@@ -234,7 +235,7 @@ def add_products(above, below, runs, n_rare, gram):  # type: ignore[no-untyped-d
                             line[first + j] += above[place + j, top + i]
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def add_tile(product, gram):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add a product to a part of a Gram matrix."""
     for i in range(len(product)):
@@ -243,7 +244,7 @@ def add_tile(product, gram):  # type: ignore[no-untyped-def] # pragma: no cover
             line[j] += source[j]
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def hash_rows(block, factors, hashes):  # type: ignore[no-untyped-def] # pragma: no cover
     """Sum factors times the bits of values over the columns; see :func:`mergesvm.data.hashing.row_hashes`."""
     line = np.empty(factors.size)

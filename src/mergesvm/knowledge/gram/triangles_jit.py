@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
+
+from mergesvm.jit import compiled
 
 BLOCK_WIDTH = 64
 """Square blocks of this width fit the first-level cache."""
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def mirror(gram):  # type: ignore[no-untyped-def] # pragma: no cover
     """Copy the upper triangle of a matrix to its lower one, block by block."""
     width = len(gram)
@@ -20,7 +22,7 @@ def mirror(gram):  # type: ignore[no-untyped-def] # pragma: no cover
                     gram[i, j] = gram[j, i]
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def pack(gram, line):  # type: ignore[no-untyped-def] # pragma: no cover
     """Copy the upper triangle of a matrix to a line, row by row."""
     at, width = uint64(0), uint64(len(gram))
@@ -31,7 +33,7 @@ def pack(gram, line):  # type: ignore[no-untyped-def] # pragma: no cover
         at += width - i
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def unpack(line, gram):  # type: ignore[no-untyped-def] # pragma: no cover
     """Copy a line to the upper triangle of a matrix."""
     at, width = uint64(0), uint64(len(gram))
@@ -42,7 +44,7 @@ def unpack(line, gram):  # type: ignore[no-untyped-def] # pragma: no cover
         at += width - i
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def add_line(line, first, gram):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add numbers to the upper triangle of a matrix, starting at its entry number ``first``."""
     width, size = uint64(len(gram)), uint64(len(line))

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types, uint64
+from numba import types, uint64
 from numba.extending import intrinsic, overload
+
+from mergesvm.jit import compiled
 
 SUMS = {"reassoc", "contract", "nsz"}
 """Fast-math flags: sums may be reordered, but NaN and infinity are respected."""
@@ -57,7 +59,7 @@ def fetch(typingctx, array, index):  # type: ignore[no-untyped-def] # noqa: ARG0
     return types.void(array, types.uint64), generate
 
 
-@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+@compiled(inline="always")
 def draw(seed, number, count):  # type: ignore[no-untyped-def] # pragma: no cover
     """Element ``number`` of a random sequence: an integer below ``count`` < 2^32, by splitmix64.
 
@@ -72,7 +74,7 @@ def draw(seed, number, count):  # type: ignore[no-untyped-def] # pragma: no cove
     return (high * uint64(count) + ((low * uint64(count)) >> uint64(32))) >> uint64(32)
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def draws(seed, first, count, out):  # type: ignore[no-untyped-def] # pragma: no cover
     """Fill ``out`` with the elements of the sequence from number ``first`` on."""
     for i in range(out.size):
@@ -163,7 +165,7 @@ def _add(rows, row, a, v):  # type: ignore[no-untyped-def] # noqa: ARG001 # prag
     return dense if len(rows) == 2 else csr
 
 
-@njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True, inline="always")
+@compiled(fastmath=SUMS, inline="always")
 def draw_rows(  # type: ignore[no-untyped-def] # pragma: no cover
     order, codes, span, seed, weights, last, ahead, ring, ring_weights
 ):
@@ -178,7 +180,7 @@ def draw_rows(  # type: ignore[no-untyped-def] # pragma: no cover
     return ahead
 
 
-@njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True, inline="always")
+@compiled(fastmath=SUMS, inline="always")
 def violates(rows, row, weight, bias, margin, v):  # type: ignore[no-untyped-def] # pragma: no cover
     """Whether a row is on the wrong side of its margin; sets the intercept to NaN if its score is not finite."""
     end = uint64(v.size - 1)
@@ -188,7 +190,7 @@ def violates(rows, row, weight, bias, margin, v):  # type: ignore[no-untyped-def
     return (score if weight > 0 else -score) < margin
 
 
-@njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True, inline="always")
+@compiled(fastmath=SUMS, inline="always")
 def add_row(rows, row, a, bias, v):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add a times a row with its constant feature to v; return the change of the squared norm of v."""
     end = uint64(v.size - 1)
@@ -199,7 +201,7 @@ def add_row(rows, row, a, bias, v):  # type: ignore[no-untyped-def] # pragma: no
     return growth + growth_of_last
 
 
-@njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True)
+@compiled(fastmath=SUMS)
 def project(shrink, radius, factor, square, total, v, u):  # type: ignore[no-untyped-def] # pragma: no cover
     """Project w = factor v / shrink onto the ball; return factor, squared norm of v and S."""
     norm = factor * np.sqrt(max(square, 0.0)) / shrink
@@ -215,7 +217,7 @@ def project(shrink, radius, factor, square, total, v, u):  # type: ignore[no-unt
     return 1.0, square * (factor * factor), 0.0
 
 
-@njit(nogil=True, fastmath=SUMS, error_model="numpy", cache=True)
+@compiled(fastmath=SUMS)
 def make_steps(  # type: ignore[no-untyped-def] # pragma: no cover
     rows, order, codes, span, seed, weights, bias, lambda_, batch, radius, begin, stop, v, u, integers, floats
 ):

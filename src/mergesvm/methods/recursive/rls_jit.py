@@ -8,8 +8,8 @@ that most rows read the triangle once and do not write to it. Importing this mod
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from mergesvm.jit import compiled
 from mergesvm.methods.proximal.factor import EPSILON
 from mergesvm.methods.recursive.state_layout import (
     ANCHOR,
@@ -42,7 +42,7 @@ MAX_SQUARED_DISTANCE = 1e200
 FASTMATH = {"reassoc", "contract", "nsz"}
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True, inline="always")
+@compiled(fastmath=FASTMATH, inline="always")
 def dot(one, other):  # type: ignore[no-untyped-def] # pragma: no cover
     """Inner product."""
     total = 0.0
@@ -51,7 +51,7 @@ def dot(one, other):  # type: ignore[no-untyped-def] # pragma: no cover
     return total
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True, inline="always")
+@compiled(fastmath=FASTMATH, inline="always")
 def is_finite(row, anchor):  # type: ignore[no-untyped-def] # pragma: no cover
     """Whether the squared distance of a row from the anchor is finite, and not too large."""
     size = 0.0
@@ -60,7 +60,7 @@ def is_finite(row, anchor):  # type: ignore[no-untyped-def] # pragma: no cover
     return size < MAX_SQUARED_DISTANCE
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+@compiled(fastmath=FASTMATH)
 def times_inverse(inverse, pending, signs, n_pending, scale, deviation, out):  # type: ignore[no-untyped-def] # pragma: no cover
     """``out`` = scale (inverse - sum of signs r r') deviation, from the upper triangle and the pending updates r."""
     width = deviation.size
@@ -95,7 +95,7 @@ def times_inverse(inverse, pending, signs, n_pending, scale, deviation, out):  #
             out[l] *= scale
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+@compiled(fastmath=FASTMATH)
 def write_pending(inverse, pending, signs, scalars, counters):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write the pending updates and the scale into the upper triangle of the inverse."""
     width, n_pending, scale = inverse.shape[0], counters[N_PENDING], scalars[SCALE]
@@ -125,7 +125,7 @@ def write_pending(inverse, pending, signs, scalars, counters):  # type: ignore[n
     scalars[SCALE], counters[N_PENDING] = 1.0, 0
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+@compiled(fastmath=FASTMATH)
 def update_inverse(factor, inverse, pending, signs, vectors, scalars, counters):  # type: ignore[no-untyped-def] # pragma: no cover
     """Subtract factor s s' from the inverse, for s in ``vectors[GAIN]``, as a pending update."""
     if factor == 0.0:
@@ -141,7 +141,7 @@ def update_inverse(factor, inverse, pending, signs, vectors, scalars, counters):
         write_pending(inverse, pending, signs, scalars, counters)
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+@compiled(fastmath=FASTMATH)
 def update(  # type: ignore[no-untyped-def] # pragma: no cover
     row, code, weight, inverse, pending, signs, coefs, vectors, target_means, scalars, counters
 ):
@@ -199,7 +199,7 @@ def update(  # type: ignore[no-untyped-def] # pragma: no cover
     return LEARNED
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+@compiled(fastmath=FASTMATH)
 def decay(forgetting, ridge, restored, inverse, pending, signs, coefs, vectors, scalars, counters, width):  # type: ignore[no-untyped-def] # pragma: no cover
     """Multiply all weights and the ridge by ``forgetting``, and restore some coordinates of the ridge in turn."""
     scalars[TOTAL_WEIGHT] *= forgetting
@@ -233,7 +233,7 @@ def decay(forgetting, ridge, restored, inverse, pending, signs, coefs, vectors, 
         update_inverse(factor, inverse, pending, signs, vectors, scalars, counters)
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+@compiled(fastmath=FASTMATH)
 def score_row(row, intercept_penalty, coefs, vectors, target_means, scalars, scores):  # type: ignore[no-untyped-def] # pragma: no cover
     """Scores of a row for all classes; ``intercept_penalty`` is C, or infinity for a free intercept."""
     anchor, mean, inverse_mean = vectors[ANCHOR], vectors[MEAN], vectors[INVERSE_MEAN]
@@ -253,7 +253,7 @@ def score_row(row, intercept_penalty, coefs, vectors, target_means, scalars, sco
         scores[c] = score
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+@compiled(fastmath=FASTMATH)
 def best_class(row, intercept_penalty, coefs, vectors, target_means, class_rows, scalars, scores):  # type: ignore[no-untyped-def] # pragma: no cover
     """Class with the highest score among those with rows; -1 if there is none, -2 if the row is not finite."""
     if not is_finite(row, vectors[ANCHOR]):
@@ -266,7 +266,7 @@ def best_class(row, intercept_penalty, coefs, vectors, target_means, class_rows,
     return best
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+@compiled(fastmath=FASTMATH)
 def learn_row(  # type: ignore[no-untyped-def] # pragma: no cover
     row, code, weight, inverse, pending, signs, coefs, vectors, target_means, class_rows, scalars, counters
 ):
@@ -279,7 +279,7 @@ def learn_row(  # type: ignore[no-untyped-def] # pragma: no cover
     return status
 
 
-@njit(nogil=True, error_model="numpy", fastmath=FASTMATH, cache=True)
+@compiled(fastmath=FASTMATH)
 def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
     block,
     codes,

@@ -6,8 +6,9 @@ All functions release the GIL. Array indices are unsigned: numba then omits the 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
+from mergesvm.jit import compiled
 from mergesvm.methods.kernel.jit.smo import BOUND_TOLERANCE
 from mergesvm.models.kernel_values_jit import kernel_block
 
@@ -18,7 +19,7 @@ MAX_BLOCK_ROWS = 1024
 """Kernel values of at most this number of changed rows are computed at a time."""
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def change_alphas(alpha, bound, moved, starts, ids, steps, pairs, codes, entry_starts, rows, positions):  # type: ignore[no-untyped-def] # pragma: no cover
     """Change alpha of a unit's own rows by steps of y alpha; an alpha next to a bound is set to the bound.
 
@@ -40,7 +41,7 @@ def change_alphas(alpha, bound, moved, starts, ids, steps, pairs, codes, entry_s
             alpha[at] = bound[at] if new > bound[at] * (1 - BOUND_TOLERANCE) else new
 
 
-@njit(nogil=True, fastmath=SUM_MATH, error_model="numpy", cache=True)
+@compiled(fastmath=SUM_MATH)
 def add_columns(score, score_starts, starts, slots, steps, columns, count):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add columns of the kernel matrix times steps of y alpha to the scores of one class, for many problems.
 
@@ -77,7 +78,7 @@ def add_columns(score, score_starts, starts, slots, steps, columns, count):  # t
                 out[t] += part[t]
 
 
-@njit(nogil=True, fastmath=SUM_MATH, error_model="numpy", cache=True)
+@compiled(fastmath=SUM_MATH)
 def add_within_classes(  # type: ignore[no-untyped-def]
     score, sides, side_starts, score_starts, counts, offsets, own, starts, ids, steps, shared, used, used_starts, kernel
 ):  # pragma: no cover
@@ -116,7 +117,7 @@ def add_within_classes(  # type: ignore[no-untyped-def]
             positions[block] = -1
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def add_between_classes(  # type: ignore[no-untyped-def]
     score, pairs, codes, score_starts, counts, offsets, own, starts, ids, steps, shared, kernel
 ):  # pragma: no cover
@@ -136,7 +137,7 @@ def add_between_classes(  # type: ignore[no-untyped-def]
                 score[start : start + size] += np.dot(steps[here][block].astype(own.dtype), values)
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def permute_columns(columns, slots, order):  # type: ignore[no-untyped-def] # pragma: no cover
     """Permute the first values of some cached columns, in place."""
     part = np.empty(order.size, dtype=columns.dtype)
@@ -148,7 +149,7 @@ def permute_columns(columns, slots, order):  # type: ignore[no-untyped-def] # pr
             column[t] = part[t]
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def assemble_matrix(K, old, old_positions, positions, part, fresh):  # type: ignore[no-untyped-def] # pragma: no cover
     """Assemble a symmetric matrix from an old one, whose rows moved to new positions, and the rows that are fresh."""
     for a in range(positions.size):

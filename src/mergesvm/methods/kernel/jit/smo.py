@@ -12,9 +12,10 @@ All functions release the GIL. Array indices are unsigned: numba then omits the 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 from numba.extending import intrinsic
 
+from mergesvm.jit import compiled
 from mergesvm.models.kernel_function import MAX_UNCACHED_COLUMNS
 from mergesvm.models.kernel_values_jit import kernel_diagonal, kernel_matrix, kernel_row
 
@@ -31,7 +32,7 @@ BOUND_TOLERANCE = 1e-12
 """An alpha within this relative distance from a bound is set to the bound."""
 
 
-@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+@compiled(inline="always")
 def best_pair_step(own, other, cross, first, second, low, high, below, above):  # type: ignore[no-untyped-def] # pragma: no cover
     """Maximise first d + second e - (own d^2 + 2 cross d e + other e^2) / 2 over low..high and below..above."""
     determinant = own * other - cross * cross
@@ -70,7 +71,7 @@ larger, smaller = _selection(">"), _selection("<")  # type: ignore[no-untyped-ca
 """max and min without NaN handling, which the compiler can vectorise."""
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def solve_subproblem(K, sign, v, alpha, bound, total, penalty, tolerance, max_steps):  # type: ignore[no-untyped-def] # pragma: no cover
     """Solve the dual problem for rows with kernel matrix K; see :func:`smo`."""
     diagonal = np.empty(sign.size, K.dtype)  # contiguous: reading it from K would touch one cache line per row
@@ -80,7 +81,7 @@ def solve_subproblem(K, sign, v, alpha, bound, total, penalty, tolerance, max_st
     return smo(K, diagonal, K[:0], kernel, sign, v, alpha, bound, total, penalty, tolerance, max_steps)
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def solve_subproblems(  # type: ignore[no-untyped-def]
     starts, positions, rows, kernel, sign, v, alpha, bound, totals, penalty, tolerances, max_steps_per_row
 ):  # pragma: no cover
@@ -112,7 +113,7 @@ def solve_subproblems(  # type: ignore[no-untyped-def]
         smo(*matrix, *here, totals[k], penalty, tolerances[k], max_steps_per_row * size)
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def smo(K, diagonal, columns, kernel, sign, v, alpha, bound, total, penalty, tolerance, max_steps):  # type: ignore[no-untyped-def] # pragma: no cover
     """Solve a dual problem by SMO with second-order working-set selection, in place; returns the number of steps.
 
@@ -167,7 +168,7 @@ def smo(K, diagonal, columns, kernel, sign, v, alpha, bound, total, penalty, tol
     return step
 
 
-@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+@compiled(inline="always")
 def ensure_row(K, i, missing, columns, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
     """Compute a row of the kernel matrix if it is missing."""
     if missing[i]:
@@ -175,7 +176,7 @@ def ensure_row(K, i, missing, columns, kernel):  # type: ignore[no-untyped-def] 
         missing[i] = False
 
 
-@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+@compiled(inline="always")
 def step_limits(alpha, bound, sign, t):  # type: ignore[no-untyped-def] # pragma: no cover
     """The smallest and the largest step of y alpha of a row that its bounds allow."""
     low = -alpha[t] if sign[t] > 0 else alpha[t] - bound[t]
@@ -183,7 +184,7 @@ def step_limits(alpha, bound, sign, t):  # type: ignore[no-untyped-def] # pragma
     return low, high
 
 
-@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+@compiled(inline="always")
 def update_sets(alpha, bound, sign, t, not_up, not_low):  # type: ignore[no-untyped-def] # pragma: no cover
     """Record whether a row is in I_up and in I_low: 0 if it is, -infinity if it is not."""
     below, above = alpha[t] < bound[t], alpha[t] > 0
@@ -191,7 +192,7 @@ def update_sets(alpha, bound, sign, t, not_up, not_low):  # type: ignore[no-unty
     not_low[t] = 0.0 if (above if sign[t] > 0 else below) else -np.inf
 
 
-@njit(nogil=True, fastmath=NO_NAN_MATH, error_model="numpy", cache=True)
+@compiled(fastmath=NO_NAN_MATH)
 def update_gradient(v, one, d, other, e, not_up, not_low):  # type: ignore[no-untyped-def] # pragma: no cover
     """Subtract d and e times two rows of K from v; find the largest v in I_up and the smallest in I_low.
 
@@ -217,7 +218,7 @@ def update_gradient(v, one, d, other, e, not_up, not_low):  # type: ignore[no-un
     return top, high, bottom, low
 
 
-@njit(nogil=True, fastmath=NO_NAN_MATH, error_model="numpy", cache=True)
+@compiled(fastmath=NO_NAN_MATH)
 def second_order_partner(v, own_v, direction, row, own, diagonal, excluded, gains):  # type: ignore[no-untyped-def] # pragma: no cover
     """The row that gains most together with the worst violator, by second-order information; -1 if there is none.
 
@@ -241,7 +242,7 @@ def second_order_partner(v, own_v, direction, row, own, diagonal, excluded, gain
     return found
 
 
-@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+@compiled(inline="always")
 def change_alpha(alpha, bound, sign, t, d):  # type: ignore[no-untyped-def] # pragma: no cover
     """Change y alpha of a row by d; an alpha next to a bound is set to the bound."""
     new = alpha[t] + sign[t] * d
@@ -252,7 +253,7 @@ def change_alpha(alpha, bound, sign, t, d):  # type: ignore[no-untyped-def] # pr
     alpha[t] = new
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def midpoints(starts, sign, v, alpha, bound, intercepts):  # type: ignore[no-untyped-def] # pragma: no cover
     """The midpoint of the largest v in I_up and the smallest in I_low of many problems; unchanged if one is empty."""
     for k in range(starts.size - 1):

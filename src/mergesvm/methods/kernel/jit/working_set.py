@@ -10,14 +10,15 @@ All functions release the GIL. Array indices are unsigned: numba then omits the 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
+from mergesvm.jit import compiled
 from mergesvm.methods.kernel.jit.smo import solve_subproblem
 from mergesvm.methods.kernel.stats import ALPHAS, FREE, FREE_SUM, LOSS, LOW, SQUARE, SUPPORT, TOTAL, UP
 from mergesvm.models.kernel_values_jit import kernel_matrix
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def problem_stats(problems, starts, counts, score, alpha, bound, intercepts, stats):  # type: ignore[no-untyped-def] # pragma: no cover
     """Compute the statistics of some problems, into stats (problems, N_STATS)."""
     for at in range(problems.size):
@@ -46,7 +47,7 @@ def problem_stats(problems, starts, counts, score, alpha, bound, intercepts, sta
                 row[LOSS] += bound[t] * max(0.0, 1.0 - y * (score[t] + intercepts[at]))
 
 
-@njit(nogil=True, error_model="numpy", cache=True, inline="always")
+@compiled(inline="always")
 def hashed_uniform(seed, number):  # type: ignore[no-untyped-def] # pragma: no cover
     """A pseudo-random number in [0, 1), computed with splitmix64 from the arguments alone."""
     z = uint64(seed) * uint64(0xD1342543DE82EF95) + uint64(number) * uint64(0x9E3779B97F4A7C15)
@@ -55,7 +56,7 @@ def hashed_uniform(seed, number):  # type: ignore[no-untyped-def] # pragma: no c
     return np.float64(z >> uint64(40)) / 16777216.0
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def kth_largest(values, k):  # type: ignore[no-untyped-def] # pragma: no cover
     """The k-th largest value (1 for the largest), by quickselect, which reorders the values."""
     low, high, wanted = 0, values.size - 1, k - 1
@@ -79,7 +80,7 @@ def kth_largest(values, k):  # type: ignore[no-untyped-def] # pragma: no cover
     return values[wanted]
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def keep_largest(values, entries, room, selected, count):  # type: ignore[no-untyped-def] # pragma: no cover
     """Append the entries with the largest values, at most ``room``, to ``selected``; returns the new count."""
     least = kth_largest(values.copy(), room) if values.size > room else -np.inf
@@ -96,7 +97,7 @@ def keep_largest(values, entries, room, selected, count):  # type: ignore[no-unt
     return count
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def select_violators(  # type: ignore[no-untyped-def]
     problems, starts, counts, score, alpha, bound, intercepts, max_rows, noise, seed, rows, excluded, selected, found
 ):  # pragma: no cover
@@ -142,7 +143,7 @@ def select_violators(  # type: ignore[no-untyped-def]
         found[at] = count
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def prefilter(  # type: ignore[no-untyped-def]
     problems, starts, score, alpha, bound, intercepts, selected, found, lifted, offsets, kernel, relative_tol, kept
 ):  # pragma: no cover
@@ -176,7 +177,7 @@ def prefilter(  # type: ignore[no-untyped-def]
             kept[at, k] = own[k] > 0 or alpha[selected[at, k]] > 0 or k in (high, low)
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def write_proposals(entries, at, heads, active, starts, score, alpha, bound, rows, keys, values):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write row, v, alpha, bound and y of entries of active problems at the heads of the problems, which advance."""
     for k in range(entries.size):
@@ -187,7 +188,7 @@ def write_proposals(entries, at, heads, active, starts, score, alpha, bound, row
         heads[at[k]] += 1
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def gather_proposals(chosen, starts, keys, values, heads, indices, v, alpha, bound, sign):  # type: ignore[no-untyped-def] # pragma: no cover
     """Append the rows that a unit proposes, (v, alpha, bound, y), at the heads of the problems, which advance.
 
@@ -203,7 +204,7 @@ def gather_proposals(chosen, starts, keys, values, heads, indices, v, alpha, bou
         heads[k] = to
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def find_shrinkable(starts, sides, count, score, alpha, bound, limits, shrinkable):  # type: ignore[no-untyped-def] # pragma: no cover
     """Find rows of one class that are at a bound in all problems, with v beyond the limits of the rows that can move.
 
@@ -220,7 +221,7 @@ def find_shrinkable(starts, sides, count, score, alpha, bound, limits, shrinkabl
             shrinkable[t] &= (not up or v < low) and (not down or v > high)
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def score_moments(starts, counts, score, weights, out):  # type: ignore[no-untyped-def] # pragma: no cover
     """Count, mean and sum of squared deviations of the scores of each side, (problems, 2, 3); empty weights are 1."""
     for p in range(starts.shape[0]):
