@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
+import socket
+import stat
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -43,8 +49,9 @@ def test_a_process_that_ends_while_writing_leaves_a_whole_file(how, tmp_path):
         process.wait()
         process.stdout.close()
         assert ms.Knowledge.load(path).rows.tolist() == [20]
-        if how == signal.SIGINT:
-            assert [file.name for file in tmp_path.iterdir()] == ["x.knowledge"]
+        if how == signal.SIGKILL:
+            ms.Knowledge.load(path).save(path)  # the next run removes what the killed one has left
+        assert [file.name for file in tmp_path.iterdir()] == ["x.knowledge"]
 
 
 @contextmanager
@@ -129,7 +136,7 @@ def test_new_files_have_the_rights_of_new_files(tmp_path):
 def test_folders_are_said_to_be_missing_or_in_the_way(tmp_path):
     with pytest.raises(ms.errors.MissingFolderError, match="There is no folder"):
         write_atomically(tmp_path / "none" / "x", b"")
-    with pytest.raises(IsADirectoryError, match="is a folder"):
+    with pytest.raises(ms.errors.IrregularFileError, match="is a folder"):
         write_atomically(tmp_path, b"")
 
 
@@ -140,3 +147,115 @@ def test_the_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "replace", lambda self, target: events.append("rename") or replace(self, target))
     write_atomically(tmp_path / "x", b"whole")
     assert events == ["fsync", "rename", "fsync"]
+
+
+def test_pipes_devices_sockets_and_loops_are_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "there").symlink_to(tmp_path / "back")
+    (tmp_path / "back").symlink_to(tmp_path / "there")
+    (tmp_path / "device").symlink_to("/dev/null")
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(tmp_path / "socket"))
+    for name in ("pipe", "loop", "there", "device", "socket"):
+        before = (tmp_path / name).lstat()
+        for overwrite in (True, False):
+            with pytest.raises(ms.errors.IrregularFileError, match="not a regular file"):
+                write_atomically(tmp_path / name, b"", overwrite=overwrite)
+        assert (tmp_path / name).lstat().st_ino == before.st_ino
+    server.close()
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    assert len(list(tmp_path.iterdir())) == 6
+
+
+def test_of_several_writers_that_must_not_overwrite_one_succeeds(tmp_path):
+    path = tmp_path / "x"
+    all_writing = threading.Barrier(8)
+
+    def write(number):
+        try:
+            with replacing(path, overwrite=False) as temporary:
+                temporary.write_text(str(number))
+                all_writing.wait()  # each has seen that there is no file
+        except ms.errors.ExistingFileError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(write, range(8)))
+    assert won.count(True) == 1
+    assert path.read_text() == str(won.index(True))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_without_hard_links_an_existing_file_is_not_overwritten_either(tmp_path, monkeypatch):
+    def no_links(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    def write_too_late(path):
+        with replacing(path, overwrite=False):
+            path.write_text("another's")
+
+    monkeypatch.setattr(os, "link", no_links)
+    write_atomically(tmp_path / "x", b"first", overwrite=False)
+    with pytest.raises(ms.errors.ExistingFileError, match="already exists"):
+        write_too_late(tmp_path / "y")
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"x": "first", "y": "another's"}
+
+
+@pytest.mark.parametrize("kind", ["knowledge", "folds", "map", "model", "onnx", "report", "evaluation"])
+def test_no_save_overwrites_a_file_unless_it_may(kind, tmp_path):
+    X, y = np.arange(12.0).reshape(6, 2) ** 2, ["a", "b"] * 3
+    knowledge = ms.learn(X, y)
+    model = ms.solve(knowledge)
+    write, suffix = {
+        "knowledge": (knowledge.save, ""),
+        "folds": (ms.learn(X, y, folds=[0, 1, 1, 0, 0, 1]).save, ""),
+        "map": (ms.features.Fourier(4).freeze(X).save, ""),
+        "model": (model.save, ""),
+        "onnx": (model.to_onnx, ".onnx"),
+        "report": (partial(ms.report, knowledge), ".html"),
+        "evaluation": (ms.evaluate(model, X, y).report, ".json"),
+    }[kind]
+    path = tmp_path / f"x{suffix}"
+    write(path, overwrite=False)
+    held = path.read_bytes()
+    with pytest.raises(ms.errors.ExistingFileError, match="already exists"):
+        write(path, overwrite=False)
+    assert path.read_bytes() == held
+    write(path)
+
+
+HANG = """
+import sys, time
+from mergesvm.files.atomic import replacing
+with replacing(sys.argv[1]) as temporary:
+    temporary.with_name("of the writer itself").write_text("half")
+    temporary.write_text("half")
+    print("writing", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_but_not_what_a_living_one_writes(tmp_path):
+    def start(name):
+        process = subprocess.Popen([sys.executable, "-c", HANG, str(tmp_path / name)], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        return process
+
+    killed, living = start("x"), start("x")
+    killed.kill()
+    killed.communicate()
+    elsewhere = tmp_path / ".mergesvm-00000000-12345678.tmp"  # of another machine, which may be at work
+    elsewhere.mkdir()
+    assert len(list(tmp_path.iterdir())) == 3
+    write_atomically(tmp_path / "y", b"whole")
+    assert {file.name for file in tmp_path.iterdir()} > {"y", elsewhere.name}
+    assert len(list(tmp_path.iterdir())) == 3
+    living.kill()
+    living.communicate()
+    long_ago = time.time() - 2 * 24 * 3600
+    os.utime(elsewhere, (long_ago, long_ago))
+    write_atomically(tmp_path / "y", b"whole")
+    assert [file.name for file in tmp_path.iterdir()] == ["y"]

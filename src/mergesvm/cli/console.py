@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from mergesvm.errors import ExistingFileError, MissingFolderError, ParameterError
-
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
     from rich.table import Table
@@ -156,20 +154,6 @@ def numeric_table(first: str, *columns: str, texts: Sequence[str] = ()) -> Table
     for column in columns:
         table.add_column(column, justify="left" if column in texts else "right")
     return table
-
-
-def check_output(path: Path | None, force: bool, *suffixes: str) -> None:
-    """Raise an error before the work starts if its result could not be written."""
-    if path is None:
-        return
-    if suffixes and path.suffix.lower() not in suffixes:
-        raise ParameterError(f"{path} must end in {' or '.join(suffixes)}.")
-    if not path.parent.is_dir():
-        raise MissingFolderError(f"There is no folder {path.parent} to write {path.name} to. Create it first.")
-    if path.is_dir():
-        raise ParameterError(f"{path} is a folder. Give the name of a file.")
-    if path.exists() and not force:
-        raise ExistingFileError(f"{path} already exists. Choose another name, or overwrite it with --force.")
 
 
 def printable(text: object) -> str:

@@ -149,8 +149,10 @@ class FeatureMap(ABC):
         """Read a map of the same kind from the header and arrays of its file, and check them."""
         return self
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
         """Write the frozen map to a file, atomically; :func:`mergesvm.features.load` reads it.
+
+        An existing file is an error if ``overwrite`` is False.
 
         >>> import mergesvm as ms, pathlib, tempfile
         >>> fourier = ms.features.Fourier(8).freeze([[0.0, 1.0], [1.0, 0.0]])
@@ -161,7 +163,7 @@ class FeatureMap(ABC):
         """
         stages, arrays = self.file_parts()
         header = {"features": stages, "library": library_version()}
-        write_container(path, FILE_KIND, header, arrays, self.read_again)
+        write_container(path, FILE_KIND, header, arrays, self.read_again, overwrite=overwrite)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FeatureMap) or self.frozen != other.frozen:

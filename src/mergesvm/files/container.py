@@ -55,6 +55,8 @@ def write_container(
     header: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
     check: Callable[[Header, Content], object],
+    *,
+    overwrite: bool = True,
 ) -> None:
     """Write arrays and a JSON header to a file, which is replaced atomically.
 
@@ -72,9 +74,9 @@ def write_container(
         "header": text,
         "sha256": _digest(kind, text, plain),
     }
-    with replacing(path) as sibling:
+    with replacing(path, overwrite=overwrite) as temporary:
         try:
-            save_file(plain, sibling, labels)
+            save_file(plain, temporary, labels)
         except SafetensorError as error:
             raise OSError(f"Could not write {path}: {error}") from error
 

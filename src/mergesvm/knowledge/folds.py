@@ -220,8 +220,10 @@ class Folds:
         # The total can be computed again.
         return {name: value for name, value in self.__dict__.items() if name != "total"}
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
         """Write to a file, atomically; :meth:`load` reads it. The file contains no code.
+
+        An existing file is an error if ``overwrite`` is False.
 
         >>> import mergesvm as ms, pathlib, tempfile
         >>> folds = ms.learn([[1.0], [2.0], [3.0]], ["a", "b", "a"], folds=[0, 1, 1])
@@ -230,7 +232,7 @@ class Folds:
         ...     ms.Folds.load(pathlib.Path(folder, "day.knowledge"))
         Folds of 1, 2 rows: Knowledge of 3 rows x 1 feature in 2 classes: a 2, b 1
         """
-        save_folds(path, self.parts, self.rest, self.total, self.assignment)
+        save_folds(path, self.parts, self.rest, self.total, self.assignment, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Folds:

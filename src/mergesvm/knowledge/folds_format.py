@@ -29,6 +29,8 @@ def save_folds(
     rest: Knowledge | None,
     total: Knowledge,
     assignment: FoldAssignment,
+    *,
+    overwrite: bool = True,
 ) -> None:
     """Write folds to a file, atomically. It stores the sums of each cell, that is, of each class in each fold."""
     rest = rest or Knowledge.zero(total.signature, total.anchor)
@@ -52,7 +54,7 @@ def save_folds(
     arrays["anchors"] = np.array([piece.anchor for piece in pieces.values()])
     table = [(total.labels.index(label), fold) for label, fold, _ in cells]
     arrays["cells"] = np.array(table, dtype=np.int64).reshape(-1, 2)
-    write_container(path, KIND, header, arrays, _read_folds)
+    write_container(path, KIND, header, arrays, _read_folds, overwrite=overwrite)
 
 
 def load_folds(path: str | os.PathLike[str]) -> tuple[Knowledge, FoldAssignment, NDArray[np.float64]]:

@@ -27,10 +27,10 @@ from mergesvm.knowledge.sums_format import StoredSums, checked_sums
 KIND = "knowledge"
 
 
-def save_knowledge(knowledge: Sums, path: str | os.PathLike[str]) -> None:
+def save_knowledge(knowledge: Sums, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
     """Write knowledge to a file, atomically."""
     header, arrays = knowledge_parts(knowledge)
-    write_container(path, KIND, header, arrays, _read_knowledge)
+    write_container(path, KIND, header, arrays, _read_knowledge, overwrite=overwrite)
 
 
 def knowledge_parts(knowledge: Sums) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -191,8 +191,10 @@ class Knowledge(Sums):
         drawn, centre = components.along(axes, rows), self.anchor + mean
         return components.frozen_with(drawn, centre, np.ones(len(mean)), self.layout, rows)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
         """Write to a file, atomically. The file contains no code, and a digest protects all of it.
+
+        An existing file is an error if ``overwrite`` is False.
 
         >>> import mergesvm as ms, pathlib, tempfile
         >>> k = ms.learn([[1.0], [2.0]], ["a", "b"])
@@ -201,7 +203,7 @@ class Knowledge(Sums):
         ...     ms.Knowledge.load(pathlib.Path(folder, "day.knowledge"))
         Knowledge of 2 rows x 1 feature in 2 classes: a 1, b 1
         """
-        save_knowledge(self, path)
+        save_knowledge(self, path, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Knowledge:

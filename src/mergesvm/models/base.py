@@ -134,8 +134,10 @@ class Model(ABC):
             raise DataError(f"X and y differ in length: {len(predicted)} rows, {len(truth)} labels.")
         return float(np.mean(predicted == truth))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
         """Write the model to a file, which :func:`load_model` reads. The file contains no code.
+
+        An existing file is an error if ``overwrite`` is False.
 
         >>> import mergesvm as ms, pathlib, tempfile
         >>> model = ms.solve(ms.learn([[0.0], [1.0]], ["a", "b"]))
@@ -144,7 +146,7 @@ class Model(ABC):
         ...     ms.load_model(pathlib.Path(folder, "model.msvm")).predict([[0.9]])
         array(['b'], dtype='<U1')
         """
-        write_model(path, self.domain, self.calibration_, self._content())
+        write_model(path, self.domain, self.calibration_, self._content(), overwrite=overwrite)
 
     def _check_rows(self, X: Any) -> Rows:
         """X as rows with the columns that the model was trained on."""

@@ -70,17 +70,17 @@ class Hyperplanes(Model):
         """Scores at the anchor, (problems,)."""
         return self._solution.offsets
 
-    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+    def to_onnx(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
         """Write the model as an ONNX graph, which gives the same labels, scores and probabilities.
 
-        Needs ``pip install 'mergesvm[onnx]'``.
+        Needs ``pip install 'mergesvm[onnx]'``. An existing file is an error if ``overwrite`` is False.
 
         >>> import mergesvm as ms, pathlib, tempfile
         >>> model = ms.solve(ms.learn([[0.0], [1.0]], ["a", "b"]))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model.to_onnx(pathlib.Path(folder, "model.onnx"))
         """
-        write_onnx(path, self, self._onnx_steps())
+        write_onnx(path, self, self._onnx_steps(), overwrite=overwrite)
 
     @abstractmethod
     def _onnx_steps(self) -> Steps:

@@ -104,7 +104,7 @@ class KernelModel(Model):
         positive = expit(self.moments.log_odds(scores))
         return np.hstack([1 - positive, positive])
 
-    def to_onnx(self, path: str | os.PathLike[str]) -> NoReturn:
+    def to_onnx(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> NoReturn:  # noqa: ARG002
         """Raise an error: kernel models cannot be exported to ONNX."""
         raise FormError(
             f"{self!r} cannot be written to {path}: only the linear models of MergeSVC, RecursiveSVC and PegasosSVC "

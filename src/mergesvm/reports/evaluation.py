@@ -25,7 +25,14 @@ class ModelEvaluation(Evaluation):
 
     facts: dict[str, str]
 
-    def report(self, path: str | os.PathLike[str], *, title: str = "Evaluation", facts: Mapping[str, str] = {}) -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str = "Evaluation",
+        facts: Mapping[str, str] = {},
+        overwrite: bool = True,
+    ) -> None:
         """Write the evaluation as an HTML page with all curves, or as JSON.
 
         Parameters
@@ -35,8 +42,10 @@ class ModelEvaluation(Evaluation):
         title : str
         facts : mapping of str to str
             Shown at the top of the page, before those of the model.
+        overwrite : bool
+            If False, an existing file is an error.
         """
-        write_evaluation(self, path, title=title, facts={**facts, **self.facts})
+        write_evaluation(self, path, title=title, facts={**facts, **self.facts}, overwrite=overwrite)
 
 
 def evaluate(

@@ -15,7 +15,9 @@ SUFFIXES = (".png", ".svg", ".pdf")
 """File extensions a figure can be saved with."""
 
 
-def save_figure(path: Path, size: tuple[float, float], n_axes: int, draw: Callable[..., None]) -> bool:
+def save_figure(
+    path: Path, size: tuple[float, float], n_axes: int, draw: Callable[..., None], *, overwrite: bool = True
+) -> bool:
     """Call ``draw`` with axes side by side and save the figure."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -25,12 +27,12 @@ def save_figure(path: Path, size: tuple[float, float], n_axes: int, draw: Callab
     figure: Any = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     draw(*figure.subplots(1, n_axes, squeeze=False)[0])
-    with replacing(path) as sibling:
-        figure.savefig(sibling, format=path.suffix.lstrip("."), dpi=110)
+    with replacing(path, overwrite=overwrite) as temporary:
+        figure.savefig(temporary, format=path.suffix.lstrip("."), dpi=110)
     return True
 
 
-def save_choice_figure(path: Path, validation: Validation) -> bool:
+def save_choice_figure(path: Path, validation: Validation, *, overwrite: bool = True) -> bool:
     """Plot the mean score of each setting against C, with its standard deviation over the folds."""
     import numpy as np
 
@@ -50,10 +52,12 @@ def save_choice_figure(path: Path, validation: Validation) -> bool:
         axes.set(title=f"Held-out rows, {len(validation.folds)} folds", xlabel="C", ylabel=f"{scoring}{estimated}")
         axes.legend()
 
-    return save_figure(path, (9, 4.6), 1, draw)
+    return save_figure(path, (9, 4.6), 1, draw, overwrite=overwrite)
 
 
-def save_stream_figure(path: Path, points: Sequence[tuple[int, float, float]], accuracy: float) -> bool:
+def save_stream_figure(
+    path: Path, points: Sequence[tuple[int, float, float]], accuracy: float, *, overwrite: bool = True
+) -> bool:
     """Plot the accuracy of a stream over its rows.
 
     Each point is (rows so far, accuracy since the last point, accuracy of predicting the most frequent class).
@@ -69,4 +73,4 @@ def save_stream_figure(path: Path, points: Sequence[tuple[int, float, float]], a
         axes.set(title="Each row is predicted, then learned", xlabel="rows so far", ylabel="accuracy")
         axes.legend()
 
-    return save_figure(path, (9, 4.6), 1, draw)
+    return save_figure(path, (9, 4.6), 1, draw, overwrite=overwrite)

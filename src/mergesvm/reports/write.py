@@ -34,6 +34,7 @@ def report(
     level: float = 0.01,
     title: str | None = None,
     facts: Mapping[str, str] = {},
+    overwrite: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> Answers | None:
     """Write a report as a self-contained HTML page, or as JSON.
@@ -58,6 +59,8 @@ def report(
     title : str, optional
     facts : mapping of str to str
         Shown at the top of the page.
+    overwrite : bool
+        If False, an existing file is an error.
     progress : function, optional
         Called with the fraction of the work that is done.
 
@@ -78,7 +81,7 @@ def report(
     ('3 pieces, each in turn', 31.6)
     """
     if isinstance(subject, Evaluation):
-        write_evaluation(subject, path, title=title or "Evaluation", facts=facts)
+        write_evaluation(subject, path, title=title or "Evaluation", facts=facts, overwrite=overwrite)
         return None
     if not 0 < level < 1:
         raise ParameterError(f"level must be between 0 and 1, not {level:g}.")
@@ -86,20 +89,25 @@ def report(
     wanted = ReportOptions(C, class_weight, multiclass, standardize, penalize_intercept, level)
     answers = answer(Subject.of(subject), wanted, progress or (lambda _: None))
     if suffix == ".json":
-        _write_json(path, answers_facts(answers))
+        _write_json(path, answers_facts(answers), overwrite)
     else:
-        _write(path, knowledge_page(answers, title or "Report", facts))
+        _write(path, knowledge_page(answers, title or "Report", facts), overwrite)
     return answers
 
 
 def write_evaluation(
-    evaluation: Evaluation, path: str | os.PathLike[str], *, title: str, facts: Mapping[str, str] = {}
+    evaluation: Evaluation,
+    path: str | os.PathLike[str],
+    *,
+    title: str,
+    facts: Mapping[str, str] = {},
+    overwrite: bool = True,
 ) -> None:
     """Write an evaluation as an HTML page, or as JSON."""
     if _suffix(path) == ".json":
-        _write_json(path, {"facts": facts, **evaluation.summary()})
+        _write_json(path, {"facts": facts, **evaluation.summary()}, overwrite)
     else:
-        _write(path, evaluation_page(evaluation, title, {**facts, "Written": now()}))
+        _write(path, evaluation_page(evaluation, title, {**facts, "Written": now()}), overwrite)
 
 
 def _suffix(path: str | os.PathLike[str]) -> str:
@@ -109,9 +117,9 @@ def _suffix(path: str | os.PathLike[str]) -> str:
     return suffix
 
 
-def _write_json(path: str | os.PathLike[str], values: Any) -> None:
-    _write(path, json.dumps(as_json_value(values), default=str, indent=1) + "\n")
+def _write_json(path: str | os.PathLike[str], values: Any, overwrite: bool) -> None:
+    _write(path, json.dumps(as_json_value(values), default=str, indent=1) + "\n", overwrite)
 
 
-def _write(path: str | os.PathLike[str], text: str) -> None:
-    write_atomically(Path(path), text.encode())
+def _write(path: str | os.PathLike[str], text: str, overwrite: bool) -> None:
+    write_atomically(path, text.encode(), overwrite=overwrite)

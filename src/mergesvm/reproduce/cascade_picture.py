@@ -54,6 +54,6 @@ def save_cascade_picture(path: Path, curves: Mapping[str, Sequence[Point]]) -> b
         axes.legend()
     speedup.set(title="Speedup, as in figure 4 of the paper", ylabel="time of 1 rank / time of p")
     efficiency.set(title="Efficiency, as in figure 5 of the paper", ylabel="speedup / p", ylim=(0, 1.1))
-    with replacing(path) as sibling:
-        figure.savefig(sibling, format=path.suffix.lstrip("."), dpi=110)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.lstrip("."), dpi=110)
     return True

@@ -9,8 +9,9 @@ import typer
 import mergesvm as ms
 from mergesvm.analysis.evaluation import Evaluation
 from mergesvm.cli.command import command
-from mergesvm.cli.console import ConsoleOptions, Force, Model, Output, check_output, dropped_rows, numeric_table
+from mergesvm.cli.console import ConsoleOptions, Force, Model, Output, dropped_rows, numeric_table
 from mergesvm.cli.data_options import LABELLED_DATA, DataOptions
+from mergesvm.cli.outputs import check_distinct, check_output, files_of
 from mergesvm.models.calibration import MIN_ROWS_FOR_ISOTONIC, check_method
 
 
@@ -32,11 +33,12 @@ def calibrate_command(
     check_output(output, force)
     solved = ms.load_model(model)
     source = data.scan(like=solved)
+    check_distinct([output], [model, data.label, *files_of(source)])
     with console.progress("calibrating") as progress:
         calibrated = solved.calibrated(source, method=method, progress=progress)
     with console.progress("comparing") as progress:
         before, after = _compared(solved, calibrated, source, progress)
-    calibrated.save(output)
+    calibrated.save(output, overwrite=force)
     fitted = calibrated.calibration_
     assert fitted is not None
     too_few = method == "isotonic" and fitted.rows < MIN_ROWS_FOR_ISOTONIC

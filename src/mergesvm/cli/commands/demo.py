@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 import mergesvm as ms
 from mergesvm.cli.command import command
-from mergesvm.cli.console import NO_MATPLOTLIB, Console, check_output
+from mergesvm.cli.console import NO_MATPLOTLIB, Console
+from mergesvm.cli.outputs import check_output
 from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
 from mergesvm.reports.figures import SUFFIXES, save_figure
 

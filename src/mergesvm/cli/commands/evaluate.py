@@ -10,8 +10,9 @@ import typer
 
 import mergesvm as ms
 from mergesvm.cli.command import command
-from mergesvm.cli.console import ConsoleOptions, Force, Model, check_output, numeric_table, short_number, table_cell
+from mergesvm.cli.console import ConsoleOptions, Force, Model, numeric_table, short_number, table_cell
 from mergesvm.cli.data_options import LABELLED_DATA, DataOptions
+from mergesvm.cli.outputs import check_distinct, check_output, files_of
 
 
 @command("mergesvm evaluate model.msvm test.parquet --label y --report report.html")
@@ -30,6 +31,7 @@ def evaluate_command(
     check_output(report, force, *SUFFIXES)
     solved = ms.load_model(model)
     source = data.scan(like=solved)
+    check_distinct([report], [model, data.label, *files_of(source)])
     with console.progress("evaluating") as progress:
         evaluation = ms.evaluate(solved, source, progress=progress)
     console.text(
@@ -46,6 +48,6 @@ def evaluate_command(
     console.out.print(table)
     if report is not None:
         facts = {"File": str(model), "Data": ", ".join(data.files), "Dropped rows": f"{source.dropped:,}"}
-        evaluation.report(report, title=f"{model.name} on {Path(data.files[0]).name}", facts=facts)
+        evaluation.report(report, title=f"{model.name} on {Path(data.files[0]).name}", facts=facts, overwrite=force)
     console.written(report)
     console.result(report=report, dropped=source.dropped, **evaluation.summary())

@@ -13,9 +13,10 @@ import typer
 
 import mergesvm as ms
 from mergesvm.cli.command import command
-from mergesvm.cli.console import INVALID_INPUT, ConsoleOptions, Force, Output, check_output, dropped_rows
+from mergesvm.cli.console import INVALID_INPUT, ConsoleOptions, Force, Output, dropped_rows
 from mergesvm.cli.data_options import DataOptions, Features, chosen_map, knows_columns
 from mergesvm.cli.open_files import open_any
+from mergesvm.cli.outputs import check_distinct, check_output, files_of
 from mergesvm.engines.registry import engine_named, engines_help
 from mergesvm.errors import MergeSVMError, ParameterError
 from mergesvm.reports.knowledge_facts import knowledge_facts
@@ -112,6 +113,7 @@ def learn_command(
         console = printing.console(silent=not place.ranks.is_root)
         place.ranks.on_root(lambda: check_output(output, force))
         mapping, source = place.ranks.on_all(lambda: _open(data, features, like, groups))
+        place.ranks.on_root(lambda: check_distinct([output], [like, features, data.label, *files_of(source)]))
         frozen_here = not mapping.frozen
         if frozen_here:
             unfrozen = mapping
@@ -132,7 +134,7 @@ def learn_command(
                 n_jobs=jobs,
                 progress=progress,
             )
-        place.ranks.on_root(lambda: knowledge.save(output))
+        place.ranks.on_root(lambda: knowledge.save(output, overwrite=force))
         if verbose:
             console.text(f"{place!r}, sent: {place.traffic}")
         console.text(f"{knowledge}{dropped_rows(source.dropped)}")

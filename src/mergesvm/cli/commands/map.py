@@ -8,8 +8,9 @@ import typer
 
 import mergesvm as ms
 from mergesvm.cli.command import command
-from mergesvm.cli.console import ConsoleOptions, Force, Output, check_output
+from mergesvm.cli.console import ConsoleOptions, Force, Output
 from mergesvm.cli.data_options import DataOptions
+from mergesvm.cli.outputs import check_distinct, check_output, files_of
 from mergesvm.errors import ParameterError
 from mergesvm.features.registry import random_map_classes
 
@@ -36,8 +37,10 @@ def map_command(
     mapping = ms.features.as_map(features, seed=seed)
     if isinstance(mapping, ms.features.Identity):
         raise ParameterError("The identity map has nothing to freeze. Learn without --features.")
-    frozen = mapping.freeze(data.scan())
-    frozen.save(output)
+    source = data.scan()
+    check_distinct([output], [data.label, *files_of(source)])
+    frozen = mapping.freeze(source)
+    frozen.save(output, overwrite=force)
     matrix_megabytes = 8 * frozen.width**2 / 1e6
     console.text(
         f"{frozen}: {frozen.layout.width:,} columns become {frozen.width:,} features.",

@@ -11,8 +11,9 @@ import typer
 
 import mergesvm as ms
 from mergesvm.cli.command import command
-from mergesvm.cli.console import ConsoleOptions, Force, Model, check_output
+from mergesvm.cli.console import ConsoleOptions, Force, Model
 from mergesvm.cli.data_options import NEW_DATA, DataOptions
+from mergesvm.cli.outputs import check_distinct, check_output, files_of
 from mergesvm.cli.parsing import as_list
 from mergesvm.files.atomic import replacing
 
@@ -53,7 +54,11 @@ def predict_command(
     check_output(output, force, *SUFFIXES)
     solved = ms.load_model(model)
     source = data.scan(like=solved, keep=as_list(keep) or ())
-    with console.progress("predicting") as progress, PredictionWriter(output, solved, probabilities) as writer:
+    check_distinct([output], [model, *files_of(source)])
+    with (
+        console.progress("predicting") as progress,
+        PredictionWriter(output, solved, probabilities, overwrite=force) as writer,
+    ):
         for part in source:
             rows = part.rows if part.rows.n_rows else None
             writer.write(
@@ -74,15 +79,20 @@ class PredictionWriter:
     A file appears under its name when it is complete. Without a path, CSV is written to standard output.
     """
 
-    def __init__(self, path: Path | None, model: AnyModel, probabilities: bool) -> None:
+    def __init__(self, path: Path | None, model: AnyModel, probabilities: bool, *, overwrite: bool = True) -> None:
         self.path = path
+        self.overwrite = overwrite
         self.model = model
         self.probabilities = probabilities
         self._stack = ExitStack()
         self._writer: Any = None
 
     def __enter__(self) -> Self:
-        self._target: Any = sys.stdout.buffer if self.path is None else self._stack.enter_context(replacing(self.path))
+        self._target: Any = (
+            sys.stdout.buffer
+            if self.path is None
+            else self._stack.enter_context(replacing(self.path, overwrite=self.overwrite))
+        )
         return self
 
     def __exit__(self, *error: Any) -> None:

@@ -13,9 +13,10 @@ import typer
 
 import mergesvm as ms
 from mergesvm.cli.command import Fields, command
-from mergesvm.cli.console import Console, ConsoleOptions, Force, Output, check_output
+from mergesvm.cli.console import Console, ConsoleOptions, Force, Output
 from mergesvm.cli.model_options import ModelOptions
 from mergesvm.cli.open_files import expand, have_folds, open_folds, open_pieces
+from mergesvm.cli.outputs import check_distinct, check_output
 from mergesvm.errors import MissingFileError, ParameterError
 from mergesvm.knowledge.knowledge import counted
 from mergesvm.reports.answers import Answers
@@ -58,8 +59,10 @@ def report_command(
     """Write an HTML report computed from knowledge alone: best C, expected accuracy, drift and more."""
     console = printing.console()
     check_output(output, force, *SUFFIXES)
+    paths = _files(knowledge)
+    check_distinct([output], paths)
     with console.progress("reporting") as progress:
-        pieces = _open_named(_files(knowledge))
+        pieces = _open_named(paths)
         labels = tuple(dict.fromkeys(label for piece in pieces.values() for label in piece.labels))
         answers = ms.report(
             pieces,
@@ -71,6 +74,7 @@ def report_command(
             level=level,
             title=f"{_title(knowledge, list(pieces))}: report without data",
             facts={"Knowledge": ", ".join(knowledge)},
+            overwrite=force,
             progress=lambda fraction: progress(Progress(fraction)),
         )
     assert answers is not None

@@ -12,7 +12,8 @@ from rich.console import Console as RichConsole
 from rich.markup import escape
 from rich.table import Table
 
-from mergesvm.cli.console import AsJson, Console, Debug, Quiet, check_output
+from mergesvm.cli.console import AsJson, Console, Debug, Quiet
+from mergesvm.cli.outputs import check_output
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.models.pairwise import PairwiseModel

@@ -10,10 +10,11 @@ import typer
 import mergesvm as ms
 from mergesvm.cli.choose import SecondPassOptions, choose, print_choice
 from mergesvm.cli.command import Fields, command
-from mergesvm.cli.console import NO_MATPLOTLIB, Console, ConsoleOptions, Force, Output, check_output
+from mergesvm.cli.console import NO_MATPLOTLIB, Console, ConsoleOptions, Force, Output
 from mergesvm.cli.data_options import NEW_DATA_FIELDS
 from mergesvm.cli.model_options import ChoiceOptions
 from mergesvm.cli.open_files import expand, open_learned
+from mergesvm.cli.outputs import check_distinct, check_output
 from mergesvm.errors import ParameterError
 from mergesvm.reports.figures import SUFFIXES, save_choice_figure
 
@@ -48,16 +49,17 @@ def solve_command(
     check_output(onnx, force, ".onnx")
     check_output(picture, force, *SUFFIXES)
     paths = expand(knowledge)
+    check_distinct([output, onnx, picture], [*paths, *(data.files or ())])
     chosen: dict[str, Any] = {}
     if options.auto:
-        model, chosen = _solve_best(paths, options, data, picture, console)
+        model, chosen = _solve_best(paths, options, data, picture, console, force)
     else:
         second_pass = data != SecondPassOptions()
         _check_unused({"--Cs": options.Cs, "--scoring": options.scoring, "--picture": picture, "--data": second_pass})
         model = _solve_given(paths, options)
-    model.save(output)
+    model.save(output, overwrite=force)
     if onnx is not None:
-        model.to_onnx(onnx)
+        model.to_onnx(onnx, overwrite=force)
     console.text(str(model))
     console.written(output, onnx, chosen.get("picture"))
     console.result(output=output, model=repr(model), solver=model.solver_, onnx=onnx, **chosen)
@@ -72,12 +74,17 @@ def _check_unused(given: dict[str, Any]) -> None:
 
 
 def _solve_best(
-    paths: list[Path], options: ChoiceOptions, data: SecondPassOptions, picture: Path | None, console: Console
+    paths: list[Path],
+    options: ChoiceOptions,
+    data: SecondPassOptions,
+    picture: Path | None,
+    console: Console,
+    force: bool,
 ) -> tuple[ms.LinearModel | ms.PairwiseModel, dict[str, Any]]:
     """The model with the best options, and how they were chosen."""
     choice = choose(paths, options, data, console)
     print_choice(console, choice)
-    if picture is not None and not save_choice_figure(picture, choice.validation):
+    if picture is not None and not save_choice_figure(picture, choice.validation, overwrite=force):
         console.text(NO_MATPLOTLIB)
         picture = None
     return choice.validation.solve(), {"picture": picture, **choice.facts()}

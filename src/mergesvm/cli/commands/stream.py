@@ -12,9 +12,10 @@ import typer
 
 import mergesvm as ms
 from mergesvm.cli.command import Fields, command
-from mergesvm.cli.console import NO_MATPLOTLIB, Console, ConsoleOptions, Force, check_output, dropped_rows
+from mergesvm.cli.console import NO_MATPLOTLIB, Console, ConsoleOptions, Force, dropped_rows
 from mergesvm.cli.data_options import DataOptions, Features, chosen_map, knows_columns
 from mergesvm.cli.open_files import open_any
+from mergesvm.cli.outputs import check_distinct, check_output, files_of
 from mergesvm.errors import ParameterError
 from mergesvm.reports.figures import SUFFIXES, save_stream_figure
 from mergesvm.reports.knowledge_facts import knowledge_facts
@@ -69,13 +70,12 @@ def stream_command(
     check_output(output, force)
     check_output(knowledge, force)
     check_output(picture, force, *SUFFIXES)
-    if output is not None and knowledge is not None and output.resolve() == knowledge.resolve():
-        raise ParameterError(f"--output and --knowledge are the same file, {output}. Choose two names.")
     earlier = None if begin is None else _open_knowledge(begin)
     mapping = chosen_map(features, earlier)
     if earlier is not None and mapping != earlier.features:
         raise ParameterError(f"{begin} was learned with features {earlier.features}. Omit --features.")
     source = data.scan(like=earlier or (mapping if knows_columns(mapping) else None))
+    check_distinct([output, knowledge, picture], [begin, features, data.label, *files_of(source)])
     weights = _class_weights(class_weight, None if earlier is None else earlier.signature.labels, source)
     options = RecursiveOptions(C, weights, not free_intercept, forgetting, window)
     if earlier is not None:
@@ -88,7 +88,8 @@ def stream_command(
         for batch in live.batches(source):
             test.update(batch)
             show()
-    _finish(console, source, test, weights or {}, {"output": output, "knowledge": knowledge, "picture": picture})
+    paths = {"output": output, "knowledge": knowledge, "picture": picture}
+    _finish(console, source, test, weights or {}, paths, overwrite=force)
 
 
 def _open_knowledge(path: Path) -> ms.Knowledge:
@@ -135,18 +136,25 @@ def _as_boolean(name: str) -> bool:
 
 
 def _finish(
-    console: Console, source: ms.Scan, test: Prequential, weights: dict[Any, float], paths: dict[str, Path | None]
+    console: Console,
+    source: ms.Scan,
+    test: Prequential,
+    weights: dict[Any, float],
+    paths: dict[str, Path | None],
+    *,
+    overwrite: bool,
 ) -> None:
     """Write the files and print the results."""
     live = test.live
     if paths["output"] is not None:
-        live.model().save(paths["output"])
+        live.model().save(paths["output"], overwrite=overwrite)
     if paths["knowledge"] is not None:
-        live.knowledge().save(paths["knowledge"])
+        live.knowledge().save(paths["knowledge"], overwrite=overwrite)
     unused = sorted(str(label) for label in weights if label not in live.labels)
     if unused:
         console.text(f"No row was of class {', '.join(unused)}, which --class-weight names.")
-    if paths["picture"] is not None and not save_stream_figure(paths["picture"], test.points, test.accuracy):
+    picture = paths["picture"]
+    if picture is not None and not save_stream_figure(picture, test.points, test.accuracy, overwrite=overwrite):
         console.text(NO_MATPLOTLIB)
         paths["picture"] = None
     _print_accuracy(console, source, test)

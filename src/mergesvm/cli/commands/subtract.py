@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from mergesvm.cli.command import command
-from mergesvm.cli.console import ConsoleOptions, Force, Output, check_output
+from mergesvm.cli.console import ConsoleOptions, Force, Output
 from mergesvm.cli.open_files import expand, have_folds, open_learned
+from mergesvm.cli.outputs import check_distinct, check_output
 from mergesvm.errors import KnowledgeError
 from mergesvm.reports.knowledge_facts import knowledge_facts
 
@@ -27,6 +28,7 @@ def subtract_command(
     console = printing.console()
     check_output(output, force)
     paths = expand(parts)
+    check_distinct([output], [whole, *paths])
     have_folds([whole, *paths])
     knowledge = open_learned(whole)
     for path in paths:
@@ -34,7 +36,7 @@ def subtract_command(
             knowledge = knowledge - open_learned(path)
         except KnowledgeError as error:
             raise type(error)(f"Cannot subtract {path} from {whole}. {error}") from None
-    knowledge.save(output)
+    knowledge.save(output, overwrite=force)
     console.text(f"What is left: {knowledge}")
     console.written(output)
     console.result(output=output, **knowledge_facts(knowledge))

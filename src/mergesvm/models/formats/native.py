@@ -41,7 +41,12 @@ class ModelContent:
 
 
 def write_model(
-    path: str | os.PathLike[str], domain: Domain, calibration: Calibration | None, content: ModelContent
+    path: str | os.PathLike[str],
+    domain: Domain,
+    calibration: Calibration | None,
+    content: ModelContent,
+    *,
+    overwrite: bool = True,
 ) -> None:
     """Write a model to a file, atomically."""
     signature, map_arrays = signature_parts(domain.signature)
@@ -64,4 +69,4 @@ def write_model(
         **calibration_arrays(calibration),
         **content.arrays,
     }
-    write_container(path, FILE_KIND, header, arrays, read_model)
+    write_container(path, FILE_KIND, header, arrays, read_model, overwrite=overwrite)

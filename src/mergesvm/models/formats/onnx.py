@@ -105,7 +105,7 @@ class HyperplaneModel(Protocol):
         """Scores at the anchor, (problems,)."""
 
 
-def write_onnx(path: str | os.PathLike[str], model: HyperplaneModel, steps: Steps) -> None:
+def write_onnx(path: str | os.PathLike[str], model: HyperplaneModel, steps: Steps, *, overwrite: bool = True) -> None:
     """Write a model as an ONNX graph from ``X`` to ``label``, ``scores`` and ``probabilities``.
 
     These equal what ``predict``, ``decision_function`` and ``predict_proba`` return for dense rows, up to the order of
@@ -149,7 +149,7 @@ def write_onnx(path: str | os.PathLike[str], model: HyperplaneModel, steps: Step
     proto.doc_string = f"{model!r}: double rows X to label, scores (decision_function) and probabilities."
     onnx.helper.set_model_props(proto, notes)
     onnx.checker.check_model(proto, full_check=True)
-    write_atomically(path, proto.SerializeToString())
+    write_atomically(path, proto.SerializeToString(), overwrite=overwrite)
 
 
 def _notes(model: HyperplaneModel) -> dict[str, str]:
