@@ -30,6 +30,7 @@ import mergesvm as ms
 signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
 generator = np.random.default_rng(0)
 pieces = [ms.learn(generator.normal(size=(20, 1500)), [label] * 20) for label in ("odd", "even")]
+pieces[0].save(sys.argv[1])
 print("ready", flush=True)
 for turn in range(10_000):
     pieces[turn % 2].save(sys.argv[1])
