@@ -1,9 +1,11 @@
-"""Checks of arguments that take one of several names."""
+"""Checks of arguments: one of several names, or true or false."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
 
 from mergesvm.errors import ParameterError
 
@@ -39,3 +41,16 @@ def check_choice(name: str, value: Any, choices: Iterable[str], otherwise: str =
     """
     if not isinstance(value, str) or value not in choices:
         raise ParameterError(f"{name} must be one of {listed(choices)}{otherwise}, not {value!r}.")
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return an argument that is true or false as a bool; raise an error if it is anything else.
+
+    >>> check_flag("standardize", "nonsense")
+    Traceback (most recent call last):
+    ...
+    mergesvm.errors.ParameterError: standardize must be True or False, not 'nonsense'.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{name} must be True or False, not {value!r}.")
+    return bool(value)

@@ -130,7 +130,7 @@ def expected_of_all(
             normals.draw(index, place, None if two else recalls, losses if "log_losses" in wanted else None)
 
     with Threads.single_threaded_blas():  # matrices are small: one row per score
-        Threads(n_jobs).map(run, list(enumerate(places)))
+        Threads.of_jobs(n_jobs).map(run, list(enumerate(places)))
     if "aucs" in wanted and len(places) > 1:
         aucs = _aucs(first, places, normals, knowledge.frequencies)
     rows = zip(recalls, losses, aucs, strict=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypedDict, TypeVar
 
+from mergesvm.checks import check_flag
 from mergesvm.data.labels import Label
 from mergesvm.data.layout import Layout
 from mergesvm.errors import ParameterError
@@ -73,6 +74,8 @@ class ReadOptions:
             value, choices = getattr(self, option.name), option.metadata.get("choices")
             if choices and value not in choices:
                 raise ParameterError(f"{option.name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+        for name in ("header", "zero_based"):
+            check_flag(name, getattr(self, name))
         if self.width is not None:
             check_positive("width", self.width)
         object.__setattr__(self, "features", None if self.features is None else _names(self.features))

@@ -34,12 +34,20 @@ def _controller(with_scipy: bool) -> ThreadpoolController:  # noqa: ARG001
     return ThreadpoolController()
 
 
-def worker_count(workers: Any) -> int:
-    """Check a number of workers; None or -1 is one per core."""
-    number = cores() if workers is None or workers == -1 else workers
-    if not isinstance(number, Integral) or number < 1:
-        raise ParameterError(f"workers must be a positive integer, None or -1 (one per core), not {workers!r}.")
-    return int(number)
+def worker_count(workers: Any, name: str = "workers") -> int:
+    """Check a number of workers and return it; as in joblib, -1 is one per core, -2 one fewer, and so on.
+
+    >>> worker_count(3), worker_count(-1) == worker_count(None) == cores(), worker_count(-10_000)
+    (3, True, 1)
+    """
+    if workers is None:
+        return cores()
+    if not isinstance(workers, Integral) or isinstance(workers, bool) or workers == 0:
+        raise ParameterError(
+            f"{name} must be a positive integer, a negative one (-1: one per core, -2: one fewer, ...) or None, not "
+            f"{workers!r}."
+        )
+    return int(workers) if workers > 0 else max(1, cores() + 1 + int(workers))
 
 
 class Threads(Engine):
@@ -51,7 +59,7 @@ class Threads(Engine):
     Parameters
     ----------
     workers : int or None
-        Number of threads; ``None`` or ``-1`` for one per core.
+        Number of threads; ``None`` or ``-1`` for one per core, ``-2`` for one fewer, as in joblib.
 
     Examples
     --------
@@ -63,6 +71,11 @@ class Threads(Engine):
     def __init__(self, workers: int | None = None) -> None:
         super().__init__()
         self._workers = worker_count(workers)
+
+    @classmethod
+    def of_jobs(cls, n_jobs: int | None) -> Threads:
+        """Return the threads that an argument ``n_jobs`` asks for."""
+        return cls(worker_count(n_jobs, "n_jobs"))
 
     @property
     def workers(self) -> int:
@@ -173,11 +186,11 @@ def resolve_engine(engine: Any, n_jobs: int | None = None) -> tuple[Threads, Eng
     mergesvm.errors.ParameterError: engine must be an engine from mergesvm.engines, ... or None, not 'dask'.
     """
     if engine is None:
-        return Threads(n_jobs), None
+        return Threads.of_jobs(n_jobs), None
     if not isinstance(engine, Engine):
         raise ParameterError(
             f"engine must be an engine from mergesvm.engines, such as Dask(...), or None, not {engine!r}."
         )
     if isinstance(engine, Threads):
-        return engine if n_jobs is None else Threads(n_jobs), None
-    return Threads(1 if n_jobs is None else n_jobs), engine
+        return engine if n_jobs is None else Threads.of_jobs(n_jobs), None
+    return Threads.of_jobs(1 if n_jobs is None else n_jobs), engine

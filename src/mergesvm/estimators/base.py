@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils._param_validation import Interval, InvalidParameterError, Options, StrOptions
+from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.labels import Label
@@ -58,7 +58,7 @@ POSITIVE_INTEGER = Number(Integral, 1, None, closed="left")
 POSITIVE_NUMBER = Number(Real, 0, None, closed="neither")
 
 SHARED_CONSTRAINTS: dict[str, list[Any]] = {
-    "C": [Interval(Real, MIN_C, MAX_C, closed="both")],
+    "C": [Number(Real, MIN_C, MAX_C, closed="both")],
     "class_weight": [StrOptions(set(CLASS_WEIGHT_SCHEMES)), Mapping, None],
     "multiclass": [StrOptions(set(MULTICLASS_SCHEMES))],
     "ties": [StrOptions(set(TIE_RULES))],
@@ -70,7 +70,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": [Number(Integral, 0, None, closed="left"), np.random.RandomState, None],
     "precision": [StrOptions({"float32", "float64"}), None],
     "engine": [Engine, None],
-    "n_jobs": [POSITIVE_INTEGER, Options(Integral, {-1}), None],
+    "n_jobs": [POSITIVE_INTEGER, Number(Integral, None, -1, closed="right"), None],
 }
 """Constraints of the parameters that mean the same in every estimator."""
 

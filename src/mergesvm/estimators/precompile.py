@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mergesvm.checks import check_flag
 from mergesvm.knowledge.gram.jit_policy import GRAM_JIT
 
 
@@ -28,6 +29,7 @@ def precompile(*, estimators: bool = False) -> None:
     """
     from mergesvm.data.text_parser.warmup import compile_text_parsers  # imports numba and pyarrow
 
+    check_flag("estimators", estimators)
     GRAM_JIT.load().compile_all()
     compile_text_parsers()
     if not estimators:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mergesvm.checks import check_flag
 from mergesvm.data.layout import Layout
 from mergesvm.data.layout_format import layout_fields, read_layout
 from mergesvm.data.rows.dense import DenseRows
@@ -288,9 +289,7 @@ class RandomMap(FeatureMap):
             raise ParameterError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.")
 
     def _check_bool(self, name: str) -> None:
-        if not isinstance(getattr(self, name), (bool, np.bool_)):
-            raise ParameterError(f"{name} must be True or False, not {getattr(self, name)!r}.")
-        object.__setattr__(self, name, bool(getattr(self, name)))
+        object.__setattr__(self, name, check_flag(name, getattr(self, name)))
 
     def _check_positive(self, name: str, or_none: bool = True) -> None:
         value = getattr(self, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mergesvm.checks import listed
+from mergesvm.checks import check_flag, listed
 from mergesvm.data.labels import Label
 from mergesvm.data.layout import Categories, Layout
 from mergesvm.errors import SignatureError
@@ -43,6 +43,9 @@ class Signature:
     per_class: bool = True
     class_weights: ClassWeights = ()
     labels: str | None = None
+
+    def __post_init__(self) -> None:
+        check_flag("per_class", self.per_class)
 
     @property
     def mapped(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mergesvm.checks import check_flag
 from mergesvm.errors import ParameterError
 
 MAX_STEPS = 2**53 - 1
@@ -76,17 +77,14 @@ class Schedule:
             raise ParameterError(
                 f"average must be a number from 0 to 1, the fraction of the steps to average, not {self.average!r}."
             )
-        for name in ("project", "fit_intercept"):
-            value = getattr(self, name)
-            if not isinstance(value, (bool, np.bool_)):
-                raise ParameterError(f"{name} must be True or False, not {value!r}.")
+        project, fit_intercept = (check_flag(name, getattr(self, name)) for name in ("project", "fit_intercept"))
         return Schedule(
             float(self.lambda_),
             int(self.n_iter),
             int(self.batch_size),
             float(self.average),
-            bool(self.project),
-            bool(self.fit_intercept),
+            project,
+            fit_intercept,
             None if scaling is None else float(scaling),
         )
 

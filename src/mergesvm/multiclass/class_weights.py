@@ -97,7 +97,7 @@ def known_weights(class_weight: Mapping[Any, float] | str | None, labels: Iterab
     return {label: float(class_weight[label]) for label in labels if label in class_weight}
 
 
-def check_class_weight(class_weight: Any) -> None:
+def check_class_weight(class_weight: Any, name: str = "class_weight") -> None:
     """Raise an error for anything but None, the name of a scheme or a mapping of class to weight.
 
     >>> check_class_weight("heavy")
@@ -107,4 +107,4 @@ def check_class_weight(class_weight: Any) -> None:
     to weight or None, not 'heavy'.
     """
     if class_weight is not None and not isinstance(class_weight, Mapping):
-        check_choice("class_weight", class_weight, CLASS_WEIGHT_SCHEMES, ", a mapping of class to weight or None")
+        check_choice(name, class_weight, CLASS_WEIGHT_SCHEMES, ", a mapping of class to weight or None")

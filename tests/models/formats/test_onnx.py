@@ -131,6 +131,26 @@ def test_a_graph_maps_rows_as_the_model_does(exported, features, precision, clas
     assert_same(exported(model, rows), model, rows, TOLERANCES[precision])
 
 
+@pytest.mark.parametrize("terms", TERMS)
+@pytest.mark.parametrize("calibration", [None, "platt", "isotonic"])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_a_batch_of_no_rows_does_not_fail(exported, terms, calibration, classes):
+    X, y = digits(classes)
+    model = ms.solve(ms.learn(X, y), **terms)
+    model = model if calibration is None else model.calibrated(X, y, method=calibration)
+    label, _, probabilities = exported(model, X[:0])
+    assert label.shape == (0,)
+    assert probabilities.shape == (0, classes)
+
+
+@pytest.mark.parametrize("features", MAPS + CHAINS, ids=repr)
+def test_a_batch_of_no_rows_is_mapped(exported, features):
+    X, y = digits(3)
+    label, scores, _ = exported(ms.solve(ms.learn(X, y, features=features.freeze(X))), X[:0])
+    assert label.shape == (0,)
+    assert scores.shape == (0, 3)
+
+
 def test_every_map_that_is_drawn_has_steps():
     assert {features.kind for features in MAPS} == set(random_map_classes())
 

@@ -22,6 +22,7 @@ from mergesvm.methods.proximal.path import values_of
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.solution import Solution
+from mergesvm.multiclass.class_weights import check_class_weight
 from mergesvm.multiclass.decomposition import Problems
 
 
@@ -45,6 +46,8 @@ class Grid:
         """The grid of all combinations; a single value stands for a list of one."""
         values = np.unique(values_of(Cs))
         weightings, schemes = _as_list(class_weights, "class_weights"), _as_list(multiclass, "multiclass")
+        for weight in weightings:
+            check_class_weight(weight, "class_weights")
         settings = (
             SolveOptions(values[0], weight, scheme, standardize, penalize_intercept, ties).check()
             for scheme, weight in product(schemes, weightings)

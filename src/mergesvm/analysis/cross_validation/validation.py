@@ -134,7 +134,7 @@ class Validation:
         Calibration(method='platt', rows=569)
         """
         check_method(method)
-        model, engine = self.solve(n_jobs), Threads(n_jobs)
+        model, engine = self.solve(n_jobs), Threads.of_jobs(n_jobs)
         rows = LearnedRows(self.folds, X, y, sample_weight, groups, numbers, engine)
         scores, codes, weights = rows.decisions([self._without(fold) for fold in range(len(self.folds))])
         return model.with_calibration(Calibration.fit(scores, codes, weights, method, len(model.labels)))
@@ -234,7 +234,7 @@ def validate(
             f"scoring='accuracy', or validate one scheme at a time."
         )
     _check_folds(folds)
-    engine = Threads(n_jobs)
+    engine = Threads.of_jobs(n_jobs)
     rows = None if X is None else LearnedRows(folds, X, y, sample_weight, groups, numbers, engine, progress)
     scores = {name: np.full((len(grid), len(folds)), np.nan) for name in names}
     kept = 8 * int(folds.rows.sum()) * len(folds.labels) * len(grid)

@@ -190,7 +190,7 @@ def drift(
     if not all(piece.per_class for piece in each):
         raise FormError("Drift needs a Gram matrix per class, and pooled knowledge has only one: per_class=True.")
     with small_blas(each[0].width):
-        engine = Threads(n_jobs)
+        engine = Threads.of_jobs(n_jobs)
         if reference is None:
             return _compare_groups(names, [Pieces.of(each, engine)], len(each), float(level), engine)
         groups = [Pieces.of([piece, reference]) for piece in each]

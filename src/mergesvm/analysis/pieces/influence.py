@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mergesvm.analysis.pieces.leave_one_out import NUMBERS, LeaveOneOut
 from mergesvm.analysis.pieces.pieces import Pieces, named_pieces, pooled_knowledge
+from mergesvm.checks import check_flag
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import KnowledgeError
 from mergesvm.knowledge.knowledge import Knowledge
@@ -144,7 +145,8 @@ def influence(
     'wrong'
     """
     options = SolveOptions(C, class_weight, multiclass, standardize, penalize_intercept).check()
-    engine = Threads(n_jobs)
+    by_class, keep_coefs = check_flag("by_class", by_class), check_flag("keep_coefs", keep_coefs)
+    engine = Threads.of_jobs(n_jobs)
     names, each = named_pieces(pieces)
     # One-vs-rest without weights needs only the sum over the classes, but for accuracies by class.
     pooled = multiclass == "ovr" and class_weight is None and not by_class

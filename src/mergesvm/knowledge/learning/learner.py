@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
+from mergesvm.checks import check_flag
 from mergesvm.data.batch import Batch
 from mergesvm.data.cluster_table import TableColumns, memory_table
 from mergesvm.data.labels import Label
@@ -58,6 +59,7 @@ class Learner:
             raise ParameterError(f"precision must be 'float64', 'float32' or None, not {precision!r}.")
         if class_weight is not None and not isinstance(class_weight, Mapping):
             raise ParameterError(f"class_weight must be a mapping of class to weight here, not {class_weight!r}.")
+        per_class = check_flag("per_class", per_class)
         if class_weight and per_class:
             raise FormError(
                 "class_weight is chosen when solving, unless per_class=False. Leave it out, or learn the pooled form."

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mergesvm.checks import check_flag
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
 from mergesvm.knowledge.knowledge import Knowledge
@@ -46,7 +47,8 @@ class SolveOptions:
         check_class_weight(self.class_weight)
         check_multiclass(self.multiclass)
         check_ties(self.ties)
-        standardize, penalize_intercept = bool(self.standardize), bool(self.penalize_intercept)
+        standardize = check_flag("standardize", self.standardize)
+        penalize_intercept = check_flag("penalize_intercept", self.penalize_intercept)
         return replace(self, C=C, standardize=standardize, penalize_intercept=penalize_intercept)
 
     def as_dict(self, *, ties: bool = True) -> dict[str, Any]:
@@ -92,10 +94,10 @@ class SolveOptions:
         return LinearModel(domain, solution, side_moments(knowledge, problems, solution))
 
 
-def check_C(C: Any) -> float:  # noqa: N802
+def check_C(C: Any, name: str = "C") -> float:  # noqa: N802
     """Return C as a float; raise an error if it is not a positive number within range."""
-    if not isinstance(C, (int, float, np.integer, np.floating)) or not MIN_C <= C <= MAX_C:
-        beyond = isinstance(C, (int, float)) and C > 0
-        limits = f" from {MIN_C:g} to {MAX_C:g}" if beyond else ""
-        raise ParameterError(f"C must be a positive number{limits}, not {C!r}.")
+    number = isinstance(C, (int, float, np.integer, np.floating)) and not isinstance(C, bool)
+    if not number or not MIN_C <= C <= MAX_C:
+        limits = f" from {MIN_C:g} to {MAX_C:g}" if number and C > 0 else ""
+        raise ParameterError(f"{name} must be a positive number{limits}, not {C!r}.")
     return float(C)

@@ -104,7 +104,7 @@ def path(
             values,
             standardize=options.standardize,
             penalize_intercept=options.penalize_intercept,
-            engine=Threads(n_jobs),
+            engine=Threads.of_jobs(n_jobs),
         )
     return Path(values, whole, options, problems, solutions)
 
@@ -119,6 +119,6 @@ def values_of(Cs: Any) -> NDArray[np.float64]:
         raise ParameterError(f"Cs must be a list of positive numbers, not {Cs!r}.") from None
     if values.ndim != 1 or not len(values):
         raise ParameterError(f"Cs must be a list of positive numbers, not {Cs!r}.")
-    for value in values:
-        check_C(value)
+    for value in values.tolist():
+        check_C(value, "Each of Cs")
     return values

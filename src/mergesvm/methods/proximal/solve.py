@@ -60,7 +60,7 @@ def solve(
     with small_blas(knowledge.width):
         check_sound(knowledge)
         problems = options.problems(knowledge)
-        return options.model(knowledge, problems, options.solution(knowledge, problems, Threads(n_jobs)))
+        return options.model(knowledge, problems, options.solution(knowledge, problems, Threads.of_jobs(n_jobs)))
 
 
 def solvable(knowledge: Any) -> Knowledge:

@@ -28,7 +28,7 @@ class RecursiveOptions:
     check_every: int = 10_000
 
     def __post_init__(self) -> None:
-        SolveOptions(self.C, self.class_weight).check()
+        SolveOptions(self.C, self.class_weight, penalize_intercept=self.penalize_intercept).check()
         if self.class_weight is not None:
             if not isinstance(self.class_weight, Mapping):
                 raise ParameterError(

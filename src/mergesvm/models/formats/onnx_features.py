@@ -101,8 +101,13 @@ RECTIFIERS = {
 """,
 }
 
+# One matrix with a line per row and filter, because onnxruntime cannot broadcast regions to a batch of no rows.
 POOLING = """
-    pooled = MatMul(regions, rectified)
+    by_filter = Transpose <perm = [0, 2, 1]> (rectified)
+    lines = Flatten <axis = 2> (by_filter)
+    pooled_lines = Gemm(lines, regions)
+    pooled_by_filter = Reshape(pooled_lines, by_row)
+    pooled = Transpose <perm = [0, 2, 1]> (pooled_by_filter)
     applied = Flatten <axis = 1> (pooled)
 """
 
@@ -180,6 +185,7 @@ def _patches(patches: Patches) -> tuple[str, Constants]:
     """Rectified responses, averaged over regions."""
     inputs = patches.layout.width
     columns = patches.pad(np.arange(1, inputs + 1)[None]).ravel()
+    regions = _averages(patches.regions).T
     at = columns[patches.padded_shape(inputs).patches(patches.size)]
     constants = {
         "before": np.array([0, 1, 0, 0]),
@@ -188,7 +194,8 @@ def _patches(patches: Patches) -> tuple[str, Constants]:
         "last": np.array([2]),
         "values": np.array(float(at.shape[1])),
         "faint": np.array(CONTRAST_VARIANCE),
-        "regions": _averages(patches.regions),
+        "regions": regions,
+        "by_row": np.array([-1, patches.width // regions.shape[1], regions.shape[1]]),
     }
     return RESPONSES + RECTIFIERS[patches.rectify] + POOLING, constants
 
