@@ -47,7 +47,8 @@ def worker_count(workers: Any, name: str = "workers") -> int:
             f"{name} must be a positive integer, a negative one (-1: one per core, -2: one fewer, ...) or None, not "
             f"{workers!r}."
         )
-    return int(workers) if workers > 0 else max(1, cores() + 1 + int(workers))
+    number = int(workers)
+    return number if number > 0 else max(1, cores() + 1 + number)
 
 
 class Threads(Engine):

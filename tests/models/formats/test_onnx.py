@@ -146,7 +146,7 @@ def test_a_batch_of_no_rows_does_not_fail(exported, terms, calibration, classes)
 @pytest.mark.parametrize("features", MAPS + CHAINS, ids=repr)
 def test_a_batch_of_no_rows_is_mapped(exported, features):
     X, y = digits(3)
-    label, scores, _ = exported(ms.solve(ms.learn(X, y, features=features.freeze(X))), X[:0])
+    label, scores, _ = exported(ms.solve(ms.learn(X, y, features=features.freeze(X, y))), X[:0])
     assert label.shape == (0,)
     assert scores.shape == (0, 3)
 
