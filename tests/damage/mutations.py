@@ -100,9 +100,9 @@ def _change_a_little(array: Any, random: np.random.Generator) -> None:
     with np.errstate(all="ignore"):
         match int(random.integers(5)):
             case 0:
-                flat[at] = flat[at] * factor
+                flat[at : at + 1] = (flat[at : at + 1] * factor).astype(flat.dtype)
             case 1:
-                flat[:] = flat * factor
+                flat[:] = (flat * factor).astype(flat.dtype)
             case 2:
                 flat[[at, other]] = flat[[other, at]]
             case 3:

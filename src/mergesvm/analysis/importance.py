@@ -24,7 +24,7 @@ from mergesvm.models.hyperplanes import Hyperplanes
 Numbers = NDArray[np.float64]
 
 LOSS_TOLERANCE = 1e-12
-"""Relative difference of losses that is due to rounding."""
+"""Difference of losses that is due to rounding, relative to them and to 1, the loss of scores of zero."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,9 @@ class Elimination:
         """Number of features with the lowest held-out loss; the smallest number, if losses are equal to rounding."""
         if self.held_out_loss is None:
             return None
-        lowest = self.held_out_loss.min()
-        return len(self.names) - int(np.flatnonzero(self.held_out_loss <= lowest * (1 + LOSS_TOLERANCE))[-1])
+        losses = np.where(np.isnan(self.held_out_loss), np.inf, self.held_out_loss)
+        lowest = losses.min()
+        return len(self.names) - int(np.flatnonzero(losses <= lowest + LOSS_TOLERANCE * max(1.0, lowest))[-1])
 
     def features(self, n: int) -> NDArray[np.intp]:
         """Indices of the n features that are removed last, in increasing order, for ``knowledge.select``."""

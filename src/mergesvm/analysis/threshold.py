@@ -19,6 +19,9 @@ from mergesvm.models.linear import LinearModel
 Numbers = NDArray[np.float64]
 Pairs = Sequence[tuple[LinearModel, Knowledge]]
 
+MAX_BISECTIONS = 2200
+"""Enough to halve any interval of float64 down to one number."""
+
 GRID_POINTS = 401
 """Number of thresholds evaluated per component of a mixture."""
 
@@ -232,7 +235,7 @@ def _cheapest(sides: ScoreNormals, false_positive: float, false_negative: float)
     grid = np.concatenate([[lowest], sides.grid(GRID_POINTS), [highest]])
     rising = slope(grid) > 0
     minima = [
-        brentq(slope, grid[at], grid[at + 1], xtol=1e-300, rtol=4 * np.finfo(np.float64).eps)
+        brentq(slope, grid[at], grid[at + 1], xtol=1e-300, rtol=4 * np.finfo(np.float64).eps, maxiter=MAX_BISECTIONS)
         for at in np.flatnonzero(~rising[:-1] & rising[1:])
     ]
     candidates = np.array([*minima, lowest, highest])

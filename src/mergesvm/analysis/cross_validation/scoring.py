@@ -20,6 +20,8 @@ from mergesvm.methods.proximal.losses import class_losses, squared_losses
 
 Numbers = NDArray[np.float64]
 
+TINY = np.finfo(np.float64).tiny
+
 LOSSES = ("neg_squared_loss", "neg_balanced_loss")
 """Scorings that are exact without data."""
 
@@ -121,4 +123,7 @@ def mean_per_row(values: Numbers) -> Numbers:
 
 def deviation_per_row(values: Numbers) -> Numbers:
     """Standard deviation of each row, without NaN."""
-    return np.sqrt(mean_per_row((values - mean_per_row(values)[:, None]) ** 2))
+    gaps = np.abs(values - mean_per_row(values)[:, None])
+    unit = np.maximum(np.max(gaps, axis=1, initial=0.0, where=~np.isnan(gaps), keepdims=True), TINY)
+    # Divided by the largest, because squares may overflow.
+    return unit[:, 0] * np.sqrt(mean_per_row((gaps / unit) ** 2))

@@ -48,8 +48,9 @@ def compare_class(pieces: Pieces, count: int, index: int) -> ClassComparison:
     numbers, shifts = np.full((len(NUMBERS), count), np.nan), np.full((count, total.width), np.nan)
     covariance_ranks, reasons = np.zeros(count, dtype=np.int64), [""] * count
     here, elsewhere = pieces.rows[:count, index], n_rows - pieces.rows[:count, index]
-    both = np.flatnonzero((here > 0) & (elsewhere > 0))
-    for row in np.flatnonzero((here == 0) | (elsewhere == 0)).tolist():
+    comparable = (here > 0) & (elsewhere > 0) & (weight - counts > 0)  # a difference of weights may round to zero
+    both = np.flatnonzero(comparable)
+    for row in np.flatnonzero(~comparable).tolist():
         reasons[row] = "no rows of this class in the piece" if here[row] == 0 else "no rows of this class elsewhere"
     if not len(both):
         return ClassComparison(numbers, shifts, rank, covariance_ranks, reasons)

@@ -153,10 +153,10 @@ def _solve_batched(equations: Equations, columns: Numbers, Cs: Numbers) -> tuple
     try:
         # The fraction of a feature that those before it leave unexplained, as for single systems.
         least = (np.linalg.cholesky(systems).diagonal(axis1=1, axis2=2) ** 2).min(axis=1)
+        solved = np.linalg.solve(systems, columns / units[:, :, None])
     except np.linalg.LinAlgError:
         return np.empty((*columns.shape, len(Cs))), np.zeros(len(Cs), dtype=bool)
     trusted = least >= cholesky_tolerance(len(columns), (equations.noise / diagonals).max(axis=1))
-    solved = np.linalg.solve(systems, columns / units[:, :, None])
     return (solved / units[:, :, None]).transpose(1, 2, 0), trusted
 
 

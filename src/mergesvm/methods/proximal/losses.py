@@ -38,7 +38,7 @@ def squared_losses(knowledge: Knowledge, scores: LinearScores, signs: NDArray[np
     """The sum of s_i (1 - y_i f(x_i))^2 over all rows of knowledge, exactly, for each score f, (scores,).
 
     ``signs`` (scores, classes) is the side of each class, 0 for none. With y^2 = 1, n_c rows of mean score m_c
-    and summed squares q_c of the scores give n_c - 2 y_c n_c m_c + q_c.
+    and summed squares q_c of the scores give n_c - 2 y_c n_c m_c + q_c, which rounding must not make negative.
 
     >>> import mergesvm as ms
     >>> k = ms.learn([[0.0], [1.0]], ["a", "b"])
@@ -50,14 +50,13 @@ def squared_losses(knowledge: Knowledge, scores: LinearScores, signs: NDArray[np
     totals = scores.coefs @ knowledge.sums.T + scores.offsets[:, None] * knowledge.counts
     if (signs != 0).all():
         squares = _squares(scores, knowledge.pooled_gram, knowledge.sums.sum(axis=0), knowledge.counts.sum())
-        losses: Numbers = knowledge.counts.sum() - 2 * (signs * totals).sum(axis=1) + squares
-        return losses
-    losses = np.abs(signs) @ knowledge.counts - 2 * (signs * totals).sum(axis=1)
+        return np.maximum(knowledge.counts.sum() - 2 * (signs * totals).sum(axis=1) + squares, 0.0)
+    losses: Numbers = np.abs(signs) @ knowledge.counts - 2 * (signs * totals).sum(axis=1)
     for index, gram in enumerate(_grams(knowledge)):
         used = np.flatnonzero(signs[:, index])
         part = LinearScores(scores.coefs[used], scores.offsets[used], scores.anchor)
         losses[used] += _squares(part, gram, knowledge.sums[index], knowledge.counts[index])
-    return losses
+    return np.maximum(losses, 0.0)
 
 
 def class_losses(knowledge: Knowledge, scores: LinearScores, signs: NDArray[np.int8]) -> Numbers:

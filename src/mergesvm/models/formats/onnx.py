@@ -29,6 +29,9 @@ from mergesvm.models.score_moments import ClassMoments, SideMoments
 VERSIONS = '<ir_version: 8, opset_import: ["": 18]>'
 """Versions of early 2023: supported since onnxruntime 1.14, with all operators needed in double."""
 
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Halves of characters, which UTF-8 cannot encode."""
+
 MAX_FILE_BYTES = 2**31 - 1
 """The maximum size of an ONNX file: it is one protobuf message, which is limited to 2 GiB."""
 
@@ -178,6 +181,9 @@ def _label_table(model: HyperplaneModel) -> tuple[str, NDArray[Any]]:
     """The ONNX type of the labels, and the classes as an array of that type."""
     kind = model.classes_.dtype.kind
     if kind == "U":
+        surrogate = next((label for label in map(str, model.labels) if SURROGATE.search(label)), None)
+        if surrogate is not None:
+            raise ParameterError(f"Class {surrogate!r} is not valid Unicode, as ONNX needs. Learn other labels.")
         return "string", model.classes_.astype(object)
     if kind in "bf":
         return "bool" if kind == "b" else "double", model.classes_
