@@ -126,4 +126,4 @@ def deviation_per_row(values: Numbers) -> Numbers:
     gaps = np.abs(values - mean_per_row(values)[:, None])
     unit = np.maximum(np.max(gaps, axis=1, initial=0.0, where=~np.isnan(gaps), keepdims=True), TINY)
     # Divided by the largest, because squares may overflow.
-    return unit[:, 0] * np.sqrt(mean_per_row((gaps / unit) ** 2))
+    return np.asarray(unit[:, 0] * np.sqrt(mean_per_row((gaps / unit) ** 2)))

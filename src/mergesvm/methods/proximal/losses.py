@@ -50,13 +50,13 @@ def squared_losses(knowledge: Knowledge, scores: LinearScores, signs: NDArray[np
     totals = scores.coefs @ knowledge.sums.T + scores.offsets[:, None] * knowledge.counts
     if (signs != 0).all():
         squares = _squares(scores, knowledge.pooled_gram, knowledge.sums.sum(axis=0), knowledge.counts.sum())
-        return np.maximum(knowledge.counts.sum() - 2 * (signs * totals).sum(axis=1) + squares, 0.0)
+        return _not_negative(knowledge.counts.sum() - 2 * (signs * totals).sum(axis=1) + squares)
     losses: Numbers = np.abs(signs) @ knowledge.counts - 2 * (signs * totals).sum(axis=1)
     for index, gram in enumerate(_grams(knowledge)):
         used = np.flatnonzero(signs[:, index])
         part = LinearScores(scores.coefs[used], scores.offsets[used], scores.anchor)
         losses[used] += _squares(part, gram, knowledge.sums[index], knowledge.counts[index])
-    return np.maximum(losses, 0.0)
+    return _not_negative(losses)
 
 
 def class_losses(knowledge: Knowledge, scores: LinearScores, signs: NDArray[np.int8]) -> Numbers:
@@ -75,6 +75,10 @@ def score_moments(knowledge: Knowledge, scores: LinearScores) -> tuple[Numbers, 
         square = np.einsum("pd,pd->p", scores.coefs @ gram, scores.coefs) / knowledge.counts[index]
         variances[index] = np.maximum(square - centres[index] ** 2, 0.0)
     return centres + scores.offsets, variances
+
+
+def _not_negative(losses: Numbers) -> Numbers:
+    return np.asarray(np.maximum(losses, 0.0))
 
 
 def _squares(scores: LinearScores, gram: Numbers, total: Numbers, count: float) -> Numbers:
