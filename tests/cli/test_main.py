@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mergesvm.cli.commands.demo import run_demo
 from mergesvm.cli.console import Console
+from mergesvm.cli.digits_demo import run_demo
 
 COMMAND = [str(Path(sys.executable).with_name("mergesvm"))]
 

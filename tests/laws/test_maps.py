@@ -32,7 +32,7 @@ from maps import (
     learn,
     stages,
 )
-from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Identity, Nystroem, Patches
+from mergesvm.features import MAP_NAMES, Chain, Components, Fourier, HiddenLayer, Identity, Nystroem, Patches
 from mergesvm.features.random_map import State
 from mergesvm.features.registry import map_classes, random_map_classes
 from reference import assert_same_knowledge, assert_same_scores
@@ -61,6 +61,10 @@ def test_every_kind_of_map_has_examples():
     for kind, maps_of_kind in maps.EXAMPLES.items():
         assert maps_of_kind
         assert all(type(features) is found[kind] for features in maps_of_kind)
+
+
+def test_every_random_map_is_named_in_the_help_of_the_command_line():
+    assert tuple(random_map_classes()) == MAP_NAMES
 
 
 def test_every_parameter_of_every_random_map_has_another_value():

@@ -13,6 +13,7 @@ from sklearn.metrics import log_loss
 import mergesvm as ms
 from kernel_reference import kernel_matrix
 from mergesvm.multiclass import votes
+from mergesvm.multiclass.schemes import TIE_RULES
 from reference import blobs
 
 
@@ -105,7 +106,7 @@ def test_probabilities_of_many_classes_are_better_than_none():
     assert log_loss(y[300:], shares[300:]) < 0.5 * np.log(4)
 
 
-@pytest.mark.parametrize("rule", votes.TIE_RULES)
+@pytest.mark.parametrize("rule", TIE_RULES)
 def test_ties_are_decided_by_the_rule(rule):
     X, y = blobs(seed=7, n=150, d=2, classes=4)
     model = ms.ParallelKernelSVC(ties=rule).fit(X, y).model_

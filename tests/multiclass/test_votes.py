@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from mergesvm.multiclass import votes
+from mergesvm.multiclass.schemes import TIE_RULES
 from mergesvm.multiclass.votes import count_votes, winners
 
 
@@ -59,3 +61,7 @@ def test_the_rules_differ_where_they_should():
 
 def test_a_score_of_zero_is_a_vote_for_the_first_of_the_pair():
     assert count_votes(np.zeros((1, 3)), 3).tolist() == [[2.0, 1.0, 0.0]]
+
+
+def test_every_rule_that_has_a_name_has_a_function():
+    assert list(votes._RULES) == list(TIE_RULES)

@@ -5,33 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
-
-import typer
+from typing import Any
 
 import mergesvm as ms
-from mergesvm.analysis.cross_validation.scoring import LOSSES
+from mergesvm.analysis.cross_validation.score_names import LOSSES
 from mergesvm.analysis.cross_validation.validation import Validation
 from mergesvm.cli.console import Console, dropped_rows, numeric_table, table_cell
-from mergesvm.cli.data_options import DataOptions, Names
+from mergesvm.cli.data_options import SecondPassOptions
 from mergesvm.cli.model_options import ChoiceOptions
 from mergesvm.cli.open_files import have_folds, open_pieces
 from mergesvm.errors import ParameterError
 from mergesvm.knowledge.knowledge import counted
-from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
+from mergesvm.multiclass.schemes import MULTICLASS_SCHEMES
 
 MAX_CANDIDATES_SHOWN = 5
-
-
-@dataclass(frozen=True)
-class SecondPassOptions(DataOptions):
-    """The files that the knowledge was learned from, to be read a second time."""
-
-    PANEL: ClassVar[str] = "Second pass over the data"
-
-    files: Annotated[
-        Names, typer.Option("--data", help="Files the knowledge was learned from, to measure scores; may be repeated.")
-    ] = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)

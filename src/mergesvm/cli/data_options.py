@@ -66,6 +66,17 @@ class DataOptions:
         )
 
 
+@dataclass(frozen=True)
+class SecondPassOptions(DataOptions):
+    """The files that the knowledge was learned from, to be read a second time."""
+
+    PANEL: ClassVar[str] = "Second pass over the data"
+
+    files: Annotated[
+        Names, typer.Option("--data", help="Files the knowledge was learned from, to measure scores; may be repeated.")
+    ] = None  # type: ignore[assignment]
+
+
 NEW_DATA_FIELDS = ("files", "missing", "unknown", "format", "no_header", "zero_based", "batch_rows")
 """Options for data whose columns are known from a model."""
 

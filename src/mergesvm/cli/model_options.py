@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from mergesvm.analysis.cross_validation.scoring import LOSSES, SCORINGS
+from mergesvm.analysis.cross_validation.score_names import LOSSES, SCORINGS
 from mergesvm.cli.parsing import as_class_weight, as_number, as_numbers
-from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
-from mergesvm.multiclass.class_weights import CLASS_WEIGHT_SCHEMES
-from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
-from mergesvm.multiclass.votes import TIE_RULES
+from mergesvm.multiclass.schemes import CLASS_WEIGHT_SCHEMES, MULTICLASS_SCHEMES, TIE_RULES
+
+if TYPE_CHECKING:
+    from mergesvm.data.labels import Label
 
 AUTO = "auto"
 

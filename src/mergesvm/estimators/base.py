@@ -36,9 +36,7 @@ from mergesvm.methods.proximal.options import MAX_C, MIN_C
 from mergesvm.models.base import Model
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
-from mergesvm.multiclass.class_weights import CLASS_WEIGHT_SCHEMES
-from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
-from mergesvm.multiclass.votes import TIE_RULES
+from mergesvm.multiclass.schemes import CLASS_WEIGHT_SCHEMES, MULTICLASS_SCHEMES, TIE_RULES
 
 
 class Number(Interval):

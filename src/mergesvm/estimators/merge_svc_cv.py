@@ -10,7 +10,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 
 from mergesvm.analysis.cross_validation.grid import Grid
-from mergesvm.analysis.cross_validation.scoring import SCORINGS
+from mergesvm.analysis.cross_validation.score_names import SCORINGS
 from mergesvm.analysis.cross_validation.validation import Validation, validate
 from mergesvm.data.label_encoding import EncodedLabels
 from mergesvm.data.labels import label_array

@@ -30,6 +30,9 @@ __all__ = [
     "load",
 ]
 
+MAP_NAMES = ("fourier", "hidden", "nystroem", "patches", "pca")
+"""The ``kind`` of each random map, for help that does not import the maps."""
+
 _MODULES = {
     "Chain": "maps.chain",
     "Components": "maps.components",

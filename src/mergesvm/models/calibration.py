@@ -14,9 +14,6 @@ from mergesvm.errors import DataError, FormError
 
 Numbers = NDArray[np.float64]
 
-MIN_ROWS_FOR_ISOTONIC = 1000
-"""With fewer rows isotonic regression overfits, as scikit-learn advises."""
-
 MAX_NEWTON_STEPS, GRADIENT_TOLERANCE = 100, 1e-14
 """Limits of Newton's method, which takes about ten steps."""
 

@@ -1,51 +1,16 @@
-"""Class weights: schemes against imbalance, and weights given class by class.
-
-To add a scheme, add an entry to ``CLASS_WEIGHT_SCHEMES``: checks, error messages and the command line's help follow.
-"""
+"""Class weights: schemes against imbalance, and weights given class by class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.checks import check_choice
 from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
-
-
-@dataclass(frozen=True)
-class ClassWeightScheme:
-    """A rule for the weight of a side of a binary problem.
-
-    Attributes
-    ----------
-    weight : function
-        The weight of a side, from its own count and that of the other side. Both are positive.
-    formula : str
-        The same as text, with n_c the count of the side, n_other that of the other and n their sum.
-    source : str
-        Where the rule comes from.
-    """
-
-    weight: Callable[[float, float], float]
-    formula: str
-    source: str
-
-
-CLASS_WEIGHT_SCHEMES = {
-    "inverse": ClassWeightScheme(lambda own, other: 1 / own, "1/n_c", "Liu"),  # noqa: ARG005
-    "complement": ClassWeightScheme(lambda own, other: other / (own + other), "n_other/n", "PIPLSVM, eq. 3"),
-    "balanced": ClassWeightScheme(lambda own, other: (own + other) / (2 * own), "n/(2 n_c)", "scikit-learn"),
-}
-"""All schemes by name.
-
-These three have the same ratio between the sides and so differ only in scale, which acts as a factor on C: ``inverse``
-with C is ``complement`` with C n / (n+ n-), and ``balanced`` with 2 C / n.
-"""
+from mergesvm.multiclass.schemes import CLASS_WEIGHT_SCHEMES
 
 
 def side_weights(scheme: str | None, positive: float, negative: float) -> tuple[float, float]:
@@ -95,16 +60,3 @@ def known_weights(class_weight: Mapping[Any, float] | str | None, labels: Iterab
     if not isinstance(class_weight, Mapping):
         return class_weight
     return {label: float(class_weight[label]) for label in labels if label in class_weight}
-
-
-def check_class_weight(class_weight: Any, name: str = "class_weight") -> None:
-    """Raise an error for anything but None, the name of a scheme or a mapping of class to weight.
-
-    >>> check_class_weight("heavy")
-    Traceback (most recent call last):
-    ...
-    mergesvm.errors.ParameterError: class_weight must be one of 'inverse', 'complement', 'balanced', a mapping of class
-    to weight or None, not 'heavy'.
-    """
-    if class_weight is not None and not isinstance(class_weight, Mapping):
-        check_choice(name, class_weight, CLASS_WEIGHT_SCHEMES, ", a mapping of class to weight or None")

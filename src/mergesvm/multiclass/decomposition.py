@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.checks import check_choice
 from mergesvm.errors import FormError
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.multiclass.class_weights import given_weights, side_weights
@@ -108,21 +107,6 @@ def _weighted(knowledge: Knowledge, signs: NDArray[np.int8], class_weight: Any) 
             counts = float(knowledge.counts[sign > 0].sum()), float(knowledge.counts[sign < 0].sum())
             sides[problem] = side_weights(class_weight, *counts)[::-1]
     return Problems(signs, sides, np.ones(len(knowledge.labels)))
-
-
-MULTICLASS_SCHEMES = {"ovr": "one-vs-rest", "ovo": "one-vs-one"}
-"""All decompositions by name, with their usual term."""
-
-
-def check_multiclass(multiclass: Any) -> None:
-    """Raise an error for a decomposition that does not exist.
-
-    >>> check_multiclass("all")
-    Traceback (most recent call last):
-    ...
-    mergesvm.errors.ParameterError: multiclass must be one of 'ovr', 'ovo' (one-vs-rest, one-vs-one), not 'all'.
-    """
-    check_choice("multiclass", multiclass, MULTICLASS_SCHEMES, f" ({', '.join(MULTICLASS_SCHEMES.values())})")
 
 
 def in_pairs(multiclass: str, n_classes: int) -> bool:

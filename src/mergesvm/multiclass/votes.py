@@ -1,20 +1,16 @@
 """Votes of pairwise classifiers, and rules that break ties.
 
-To add a rule, add an entry to ``TIE_RULES``: checks, error messages and the command line's help follow. Models with the
-new rule can be exported to ONNX once :mod:`mergesvm.models.formats.onnx_votes` has its steps.
+To add a rule, add its function here and its name to :data:`mergesvm.multiclass.schemes.TIE_RULES`. Models with the new
+rule can be exported to ONNX once :mod:`mergesvm.models.formats.onnx_votes` has its steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from mergesvm.checks import check_choice
 
 Scores = NDArray[np.float64]
 
@@ -53,19 +49,8 @@ def winners(scores: Scores, n_classes: int, ties: str) -> NDArray[np.intp]:
     chosen: NDArray[np.intp] = votes.argmax(axis=1)
     tied = np.flatnonzero((votes == best).sum(axis=1) > 1)
     if len(tied):
-        chosen[tied] = TIE_RULES[ties].choose(scores[tied], votes[tied] == best[tied])
+        chosen[tied] = _RULES[ties](scores[tied], votes[tied] == best[tied])
     return chosen
-
-
-def check_ties(ties: Any) -> None:
-    """Raise an error for a tie rule that does not exist.
-
-    >>> check_ties("coin")
-    Traceback (most recent call last):
-    ...
-    mergesvm.errors.ParameterError: ties must be one of 'sequential', 'recount', 'margin', not 'coin'.
-    """
-    check_choice("ties", ties, TIE_RULES)
 
 
 def _sequential(scores: Scores, standing: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -106,24 +91,12 @@ def _won(scores: Scores, n_classes: int) -> NDArray[np.bool_]:
     return won
 
 
-@dataclass(frozen=True)
-class TieRule:
-    """A rule that breaks ties.
-
-    Attributes
-    ----------
-    choose : function
-        The class of each row, from scores (rows, pairs) and a mask of the tied classes (rows, classes).
-    description : str
-    """
-
-    choose: Callable[[Scores, NDArray[np.bool_]], NDArray[np.intp]]
-    description: str
-
-
-TIE_RULES = {
-    "sequential": TieRule(_sequential, "each tied class in turn against the best so far, as in the paper"),
-    "recount": TieRule(_recount, "count votes again among the tied classes until nothing changes, then by margin"),
-    "margin": TieRule(_margin, "the largest sum of margins among the tied classes"),
+_RULES: dict[str, Callable[[Scores, NDArray[np.bool_]], NDArray[np.intp]]] = {
+    "sequential": _sequential,
+    "recount": _recount,
+    "margin": _margin,
 }
-"""All rules by name."""
+"""The class of each row by each rule of :data:`~mergesvm.multiclass.schemes.TIE_RULES`.
+
+Arguments are scores (rows, pairs) and a mask of the tied classes (rows, classes).
+"""

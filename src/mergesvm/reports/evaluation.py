@@ -10,7 +10,7 @@ from mergesvm.analysis import evaluation as analysis
 from mergesvm.analysis.evaluation import Evaluation
 from mergesvm.knowledge.learning.local import Progress
 from mergesvm.models.base import Model
-from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
+from mergesvm.multiclass.schemes import MULTICLASS_SCHEMES
 from mergesvm.reports.write import write_evaluation
 
 

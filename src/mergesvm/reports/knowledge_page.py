@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 import mergesvm
 from mergesvm.knowledge.provenance import now
-from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
+from mergesvm.multiclass.schemes import MULTICLASS_SCHEMES
 from mergesvm.reports.answers import Answers
 from mergesvm.reports.cards.features import feature_cards
 from mergesvm.reports.cards.model import path_cards, threshold_cards

@@ -15,7 +15,8 @@ from mergesvm.knowledge.learning.learn import learn
 from mergesvm.methods.proximal.solve import solve
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
-from mergesvm.multiclass.votes import TIE_RULES, count_votes, winners
+from mergesvm.multiclass.schemes import TIE_RULES
+from mergesvm.multiclass.votes import count_votes, winners
 from mergesvm.reproduce.paper_data import PaperData
 from mergesvm.reproduce.tables import ResultTable
 

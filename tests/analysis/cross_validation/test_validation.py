@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, roc_auc_score
 
 import mergesvm as ms
-from mergesvm.analysis.cross_validation.scoring import SCORINGS
+from mergesvm.analysis.cross_validation.score_names import SCORINGS
 from mergesvm.errors import (
     DataError,
     FoldWarning,

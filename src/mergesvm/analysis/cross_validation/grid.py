@@ -22,8 +22,8 @@ from mergesvm.methods.proximal.path import values_of
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.solution import Solution
-from mergesvm.multiclass.class_weights import check_class_weight
 from mergesvm.multiclass.decomposition import Problems
+from mergesvm.multiclass.schemes import check_class_weight
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from mergesvm.analysis.cross_validation.fold_scoring import FoldScorer, score_folds
 from mergesvm.analysis.cross_validation.grid import Grid, SolvedSetting
 from mergesvm.analysis.cross_validation.learned_rows import LearnedRows
+from mergesvm.analysis.cross_validation.score_names import LOSSES
 from mergesvm.analysis.expected import expected_of_all
 from mergesvm.analysis.normal import EPSILON
 from mergesvm.engines.threads import Threads
-from mergesvm.errors import ParameterError
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.losses import class_losses, squared_losses
@@ -22,25 +22,10 @@ Numbers = NDArray[np.float64]
 
 TINY = np.finfo(np.float64).tiny
 
-LOSSES = ("neg_squared_loss", "neg_balanced_loss")
-"""Scorings that are exact without data."""
-
-SCORINGS = (*LOSSES, "accuracy", "balanced_accuracy", "neg_log_loss", "roc_auc")
-
 EXPECTED = {"accuracy": "recalls", "balanced_accuracy": "recalls", "neg_log_loss": "log_losses", "roc_auc": "aucs"}
 """Attribute of Expected from which each scoring is estimated."""
 
 NEEDS = {"neg_log_loss": {"probabilities"}, "roc_auc": {"probabilities", "ranks"}}
-
-
-def check_scoring(scoring: str | Sequence[str]) -> tuple[str, ...]:
-    """Names of scorings; a single name stands for a list of one."""
-    names = (scoring,) if isinstance(scoring, str) else tuple(scoring)
-    unknown = [name for name in names if name not in SCORINGS]
-    if unknown or not names:
-        wrong = unknown[0] if unknown else scoring
-        raise ParameterError(f"scoring must be one or more of {', '.join(SCORINGS)}, not {wrong!r}.")
-    return names
 
 
 def score_candidates(

@@ -11,13 +11,8 @@ from numpy.typing import NDArray
 
 from mergesvm.analysis.cross_validation.grid import Grid
 from mergesvm.analysis.cross_validation.learned_rows import LearnedRows
-from mergesvm.analysis.cross_validation.scoring import (
-    LOSSES,
-    check_scoring,
-    deviation_per_row,
-    mean_per_row,
-    score_candidates,
-)
+from mergesvm.analysis.cross_validation.score_names import LOSSES, check_scoring
+from mergesvm.analysis.cross_validation.scoring import deviation_per_row, mean_per_row, score_candidates
 from mergesvm.data.labels import Label
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import FoldWarning, KnowledgeError, ParameterError, warn_caller

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import mergesvm as ms
-from mergesvm.analysis.evaluation import Evaluation
 from mergesvm.cli.command import command
 from mergesvm.cli.console import ConsoleOptions, Force, Model, Output, dropped_rows, numeric_table
 from mergesvm.cli.data_options import LABELLED_DATA, DataOptions
 from mergesvm.cli.outputs import check_distinct, check_output, files_of
-from mergesvm.models.calibration import MIN_ROWS_FOR_ISOTONIC, check_method
+
+if TYPE_CHECKING:
+    from mergesvm.analysis.evaluation import Evaluation
+
+MIN_ROWS_FOR_ISOTONIC = 1000
+"""With fewer rows isotonic regression overfits, as scikit-learn advises."""
 
 
 @command("mergesvm calibrate model.msvm heldout.parquet --label y -o calibrated.msvm")
@@ -28,6 +32,8 @@ def calibrate_command(
     printing: ConsoleOptions,
 ) -> None:
     """Calibrate the probabilities of a model on held-out rows; its predictions do not change."""
+    from mergesvm.models.calibration import check_method
+
     console = printing.console()
     check_method(method)
     check_output(output, force)
@@ -68,6 +74,8 @@ def calibrate_command(
 
 def _compared(solved: Any, calibrated: Any, source: ms.Scan, progress: Any) -> tuple[Evaluation, Evaluation]:
     """Evaluate both models in one pass, because they have the same scores."""
+    from mergesvm.analysis.evaluation import Evaluation
+
     before, after = Evaluation(solved.labels), Evaluation(solved.labels)
     for part in source:
         if part.rows.n_rows:

@@ -12,7 +12,7 @@ from mergesvm.cli.console import ConsoleOptions, Force, Output
 from mergesvm.cli.data_options import DataOptions
 from mergesvm.cli.outputs import check_distinct, check_output, files_of
 from mergesvm.errors import ParameterError
-from mergesvm.features.registry import random_map_classes
+from mergesvm.features import MAP_NAMES
 
 
 @command("mergesvm map day1.parquet --label y --features fourier:4000 -o fourier.features")
@@ -22,7 +22,7 @@ def map_command(
     features: Annotated[
         str,
         typer.Option(
-            help=f"Feature map ({', '.join(random_map_classes())}) with its size and parameters, such as "
+            help=f"Feature map ({', '.join(MAP_NAMES)}) with its size and parameters, such as "
             "fourier:4000 or hidden:1000,activation=tanh; chain maps with +, such as patches:64+nystroem:2000."
         ),
     ],

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,12 +18,9 @@ from mergesvm.cli.model_options import ModelOptions
 from mergesvm.cli.open_files import expand, have_folds, open_folds, open_pieces
 from mergesvm.cli.outputs import check_distinct, check_output
 from mergesvm.errors import MissingFileError, ParameterError
-from mergesvm.knowledge.knowledge import counted
-from mergesvm.reports.answers import Answers
-from mergesvm.reports.as_json import answers_facts
-from mergesvm.reports.cards.pieces import drift_order
-from mergesvm.reports.formatting import weights_name
-from mergesvm.reports.write import SUFFIXES
+
+if TYPE_CHECKING:
+    from mergesvm.reports.answers import Answers
 
 KNOWLEDGE_SUFFIX = ".knowledge"
 """The files to read from a folder."""
@@ -57,6 +54,9 @@ def report_command(
     printing: ConsoleOptions,
 ) -> None:
     """Write an HTML report computed from knowledge alone: best C, expected accuracy, drift and more."""
+    from mergesvm.reports.as_json import answers_facts
+    from mergesvm.reports.write import SUFFIXES
+
     console = printing.console()
     check_output(output, force, *SUFFIXES)
     paths = _files(knowledge)
@@ -123,6 +123,10 @@ def _title(given: list[str], names: list[str]) -> str:
 
 
 def _print_answers(console: Console, answers: Answers) -> None:
+    from mergesvm.knowledge.knowledge import counted
+    from mergesvm.reports.cards.pieces import drift_order
+    from mergesvm.reports.formatting import weights_name
+
     lines = [repr(answers.subject.total), *(f"Warning: {remark}" for remark in answers.remarks)]
     estimates, options = answers.estimates, answers.options
     if estimates is not None:

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
-from rich.console import Console as RichConsole
-from rich.markup import escape
-from rich.table import Table
 
 from mergesvm.cli.console import AsJson, Console, Debug, Quiet
 from mergesvm.cli.outputs import check_output
-from mergesvm.engines.threads import Threads
 from mergesvm.errors import ParameterError
-from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.reports.figures import SUFFIXES
-from mergesvm.reproduce import cascade, democratic
-from mergesvm.reproduce.cascade_picture import save_cascade_picture
-from mergesvm.reproduce.cascade_times import core_count, find_mpiexec
-from mergesvm.reproduce.paper_data import ADULT, chosen_data, data_folder
-from mergesvm.reproduce.tables import ResultTable
-from mergesvm.reproduce.unbalanced import Draw
+
+if TYPE_CHECKING:
+    from mergesvm.reproduce.tables import ResultTable
 
 TABLE_WIDTH = 118
 """Width of the tables in characters."""
@@ -55,6 +46,15 @@ def cascade_command(
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Parallel incremental proximal SVM (Zhang and Zhu): class weights, speedup and efficiency of a cascade."""
+    import numpy as np
+    from rich.markup import escape
+
+    from mergesvm.reproduce import cascade
+    from mergesvm.reproduce.cascade_picture import save_cascade_picture
+    from mergesvm.reproduce.cascade_times import core_count, find_mpiexec
+    from mergesvm.reproduce.paper_data import ADULT, data_folder
+    from mergesvm.reproduce.unbalanced import Draw
+
     console, counts = Console(quiet, as_json), sorted({1, *_positive_integers(ranks, "--ranks")})
     frequents = sorted(set(_positive_integers(positives, "--positives")))
     check_output(picture, True, *SUFFIXES)
@@ -104,6 +104,11 @@ def democratic_command(
     debug: Debug = False,  # noqa: ARG001
 ) -> None:
     """Parallel democratic SVM (Vieira and Lerena): Pegasos one-vs-one by vote, beside the closed form."""
+    from mergesvm.engines.threads import Threads
+    from mergesvm.models.pairwise import PairwiseModel
+    from mergesvm.reproduce import democratic
+    from mergesvm.reproduce.paper_data import chosen_data, data_folder
+
     console, folder, chosen = Console(quiet, as_json), data_folder(data), chosen_data(only)
     requested = None if steps is None else _positive_integers(steps, "--steps")
     n_threads = Threads(workers).workers
@@ -144,10 +149,14 @@ def _positive_integers(text: str, option: str) -> list[int]:
 
 
 def _status(console: Console, text: str) -> AbstractContextManager[Any]:
+    from rich.console import Console as RichConsole
+
     return RichConsole(stderr=True, quiet=console.silent).status(text)
 
 
 def _print_table(console: Console, table: ResultTable) -> None:
+    from rich.table import Table
+
     shown = Table(title=table.title, title_justify="left")
     for column in table.columns:
         shown.add_column(column, justify="left" if column in table.text_columns else "right")

@@ -8,10 +8,9 @@ from typing import Annotated, Any
 import typer
 
 import mergesvm as ms
-from mergesvm.cli.choose import SecondPassOptions, choose, print_choice
 from mergesvm.cli.command import Fields, command
 from mergesvm.cli.console import NO_MATPLOTLIB, Console, ConsoleOptions, Force, Output
-from mergesvm.cli.data_options import NEW_DATA_FIELDS
+from mergesvm.cli.data_options import NEW_DATA_FIELDS, SecondPassOptions
 from mergesvm.cli.model_options import ChoiceOptions
 from mergesvm.cli.open_files import expand, open_learned
 from mergesvm.cli.outputs import check_distinct, check_output
@@ -82,6 +81,8 @@ def _solve_best(
     force: bool,
 ) -> tuple[ms.LinearModel | ms.PairwiseModel, dict[str, Any]]:
     """The model with the best options, and how they were chosen."""
+    from mergesvm.cli.choose import choose, print_choice
+
     choice = choose(paths, options, data, console)
     print_choice(console, choice)
     if picture is not None and not save_choice_figure(picture, choice.validation, overwrite=force):

@@ -9,9 +9,8 @@ from typing import Any
 from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
 from mergesvm.models.schedule import Schedule
-from mergesvm.multiclass.class_weights import check_class_weight, known_weights
-from mergesvm.multiclass.decomposition import check_multiclass
-from mergesvm.multiclass.votes import check_ties
+from mergesvm.multiclass.class_weights import known_weights
+from mergesvm.multiclass.schemes import check_class_weight, check_multiclass, check_ties
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.score_moments import class_moments, side_moments
 from mergesvm.models.solution import Solution
-from mergesvm.multiclass.class_weights import check_class_weight, known_weights
-from mergesvm.multiclass.decomposition import Problems, check_multiclass, decompose, in_pairs
-from mergesvm.multiclass.votes import check_ties
+from mergesvm.multiclass.class_weights import known_weights
+from mergesvm.multiclass.decomposition import Problems, decompose, in_pairs
+from mergesvm.multiclass.schemes import check_class_weight, check_multiclass, check_ties
 
 MIN_C, MAX_C = 1e-300, 1e300
 

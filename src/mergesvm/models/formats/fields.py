@@ -13,7 +13,7 @@ from mergesvm.files.content import Content
 from mergesvm.files.header import Header
 from mergesvm.models.calibration import CURVES, Calibration, Isotonic, Platt
 from mergesvm.models.score_moments import ClassMoments, SideMoments
-from mergesvm.multiclass.class_weights import CLASS_WEIGHT_SCHEMES
+from mergesvm.multiclass.schemes import CLASS_WEIGHT_SCHEMES
 
 PLATT, ISOTONIC = ("slope", "offset"), ("knots", "values")
 """Attributes of calibration curves. In files their names follow "calibration."; those of Platt are plural."""

@@ -26,8 +26,7 @@ from mergesvm.models.formats.kernel import check_kernel_domain, read_expansion, 
 from mergesvm.models.schedule import Schedule
 from mergesvm.models.score_moments import ClassMoments, SideMoments
 from mergesvm.models.solution import KERNEL_SOLVERS, SOLVERS, Solution
-from mergesvm.multiclass.decomposition import MULTICLASS_SCHEMES
-from mergesvm.multiclass.votes import TIE_RULES
+from mergesvm.multiclass.schemes import MULTICLASS_SCHEMES, TIE_RULES
 
 
 @dataclass(frozen=True)
