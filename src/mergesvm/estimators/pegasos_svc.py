@@ -149,7 +149,7 @@ class PegasosSVC(LinearClassifier):
         self.precision = precision
         self.engine, self.n_jobs = engine, n_jobs
 
-    def fit(self, X: Any, y: Any, initial: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, initial: Any = None, sample_weight: Any = None) -> Self:
         """Learn from these rows, discarding earlier ones.
 
         Parameters
@@ -159,12 +159,15 @@ class PegasosSVC(LinearClassifier):
             Model of the same classes, features and multi-class scheme, whose coefficients are the starting point. It
             saves about half to two thirds of the first thousands of steps. The first few hundred steps make a good
             start worse, and after many steps it no longer matters.
+        sample_weight : sequence of numbers, optional
+            Rows are drawn in proportion to their weights: a row of weight 2 counts as two rows, one of weight 0 as
+            none.
         """
         with self._fitting():
             self._options().check()
-            return self._begin(self._batch(X, y, reset=True), y, initial)
+            return self._begin(self._batch(X, y, sample_weight, reset=True), y, initial)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Continue with more rows: ``n_iter`` further steps in every binary problem with rows of both classes.
 
         ``classes``, if given, declares all classes, as in ``SGDClassifier``: those without rows yet have a column in
@@ -174,7 +177,7 @@ class PegasosSVC(LinearClassifier):
         with self._fitting():
             before: Pegasos | None = getattr(self, "_learned", None)
             self._options().check()
-            batch = self._batch(X, y, reset=before is None)
+            batch = self._batch(X, y, sample_weight, reset=before is None)
             declare_classes(self, batch.labels.classes, classes)
             if before is None:
                 return self._begin(batch, y)
@@ -196,12 +199,12 @@ class PegasosSVC(LinearClassifier):
         )
         return self
 
-    def _batch(self, X: Any, y: Any, reset: bool) -> Batch:
+    def _batch(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Batch:
         spread = resolve_engine(self.engine)[1]
         rows, labels = rows_to_learn(self, X, y, reset, self.engine)
         if spread is None:
-            return Batch.of(rows, labels)
-        batch = spread.ranks.on_all(lambda: Batch.of(rows, labels))
+            return Batch.of(rows, labels, sample_weight)
+        batch = spread.ranks.on_all(lambda: Batch.of(rows, labels, sample_weight))
         if spread.ranks.spmd:
             check_same_rows(batch, spread)
         return batch

@@ -40,7 +40,9 @@ class RowPool:
     codes : array of int, shape (rows,)
         The class of each row, in that order.
     bounds : array of int, shape (classes + 1,)
-        Where each class begins and ends in that order.
+        Where each class begins and ends in that order. Rows of weight zero come before the first class.
+    weights : array of shape (rows,) or None
+        Weights of the rows, in that order.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class RowPool:
     order: NDArray[np.signedinteger[Any]]
     codes: NDArray[np.signedinteger[Any]]
     bounds: NDArray[np.intp]
+    weights: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, batch: Batch, features: FeatureMap, engine: Threads | None = None) -> RowPool:
@@ -69,7 +72,8 @@ class RowPool:
         order = np.argsort(labels.codes, kind="stable")
         codes = labels.codes[order]
         bounds = np.searchsorted(codes, np.arange(len(labels.classes) + 1))
-        return cls(matrix, order.astype(np.int32 if len(order) < 2**31 else np.int64), codes, bounds)
+        weights = None if batch.weights is None else batch.weights[order]
+        return cls(matrix, order.astype(np.int32 if len(order) < 2**31 else np.int64), codes, bounds, weights)
 
     @property
     def width(self) -> int:
@@ -95,11 +99,17 @@ class RowPool:
     @cached_property
     def size(self) -> float:
         """Root mean square norm of the rows, from an evenly spaced sample; 1 if all are zero."""
+        # Without weights the rows are taken in the order in which they were given.
         step = -(-self.matrix.shape[0] // MAX_NORM_SAMPLE)
-        sample = self.matrix[::step]
+        some = slice(self.bounds[0], None, step)
+        sample = self.matrix[::step] if self.weights is None else self.matrix[self.order[some]]
         values = np.asarray(sample.data if self.sparse else sample, dtype=np.float64).ravel()
         with np.errstate(over="ignore"):  # overflow of steps is reported later
-            return float(np.sqrt(values @ values / sample.shape[0])) or 1.0
+            if self.weights is None:
+                return float(np.sqrt(values @ values / sample.shape[0])) or 1.0
+            lengths = np.diff(sample.indptr) if self.sparse else self.width
+            weights = self.weights[some]
+            return float(np.sqrt(np.repeat(weights, lengths) @ values**2 / weights.sum())) or 1.0
 
     @cached_property
     def parts(self) -> tuple[Any, ...]:
@@ -116,6 +126,15 @@ class RowPool:
         """Number of rows per class."""
         counts: NDArray[np.intp] = np.diff(self.bounds)
         return counts
+
+    def class_weights(self) -> NDArray[np.float64]:
+        """Total weight of the rows of each class; their number if rows have no weights."""
+        return self.counts().astype(np.float64) if self.weights is None else np.diff(self.cumulative[self.bounds])
+
+    @cached_property
+    def cumulative(self) -> NDArray[np.float64]:
+        """Sums of the weights of all earlier rows, sorted by class, (rows + 1,); (0,) if rows have no weights."""
+        return np.zeros(0) if self.weights is None else np.concatenate([[0.0], np.cumsum(self.weights)])
 
     def blocks(self, index: int) -> list[tuple[int, int]]:
         """Spans of equal size over the rows of one class."""

@@ -60,16 +60,22 @@ def fetch(typingctx, array, index):  # type: ignore[no-untyped-def] # noqa: ARG0
 
 
 @compiled(inline="always")
+def random_bits(seed, number):  # type: ignore[no-untyped-def] # pragma: no cover
+    """64 random bits: element ``number`` of the sequence splitmix64."""
+    z = uint64(seed) + (uint64(number) + uint64(1)) * uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB)
+    return z ^ (z >> uint64(31))
+
+
+@compiled(inline="always")
 def draw(seed, number, count):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Element ``number`` of a random sequence: an integer below ``count`` < 2^32, by splitmix64.
+    """Element ``number`` of a random sequence: an integer below ``count`` < 2^32.
 
     It is the high word of the product of 64 random bits and the count: probabilities differ by at most one part in
     2^32.
     """
-    z = uint64(seed) + (uint64(number) + uint64(1)) * uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB)
-    z = z ^ (z >> uint64(31))
+    z = random_bits(seed, number)
     low, high = z & uint64(0xFFFFFFFF), z >> uint64(32)
     return (high * uint64(count) + ((low * uint64(count)) >> uint64(32))) >> uint64(32)
 
@@ -79,6 +85,29 @@ def draws(seed, first, count, out):  # type: ignore[no-untyped-def] # pragma: no
     """Fill ``out`` with the elements of the sequence from number ``first`` on."""
     for i in range(out.size):
         out[i] = draw(seed, first + i, count)
+
+
+@compiled(inline="always")
+def draw_weighted(seed, number, cumulative, count, first_count, first, shift):  # type: ignore[no-untyped-def] # pragma: no cover
+    """A position in the two runs of a problem, with a probability proportional to its weight.
+
+    ``cumulative`` has the sum of the weights before each position, and at the end the sum of all.
+    """
+    in_first = cumulative[first + first_count] - cumulative[first]
+    in_second = cumulative[count + shift] - cumulative[first_count + shift]
+    at = float(random_bits(seed, number) >> uint64(11)) * 2.0**-53 * (in_first + in_second)
+    low, high = first, first + first_count
+    if at >= in_first and count > first_count:
+        at -= in_first
+        low, high = first_count + shift, count + shift
+    at += cumulative[low]
+    while high - low > uint64(1):
+        middle = (low + high) >> uint64(1)
+        if cumulative[middle] <= at:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def fetch_row(rows, row):  # type: ignore[no-untyped-def] # pragma: no cover
@@ -167,13 +196,16 @@ def _add(rows, row, a, v):  # type: ignore[no-untyped-def] # noqa: ARG001 # prag
 
 @compiled(fastmath=SUMS, inline="always")
 def draw_rows(  # type: ignore[no-untyped-def] # pragma: no cover
-    order, codes, span, seed, weights, last, ahead, ring, ring_weights
+    order, codes, cumulative, span, seed, weights, last, ahead, ring, ring_weights
 ):
     """Draw rows up to number ``last`` into the ring; return the number of the next draw."""
     count, first_count, first, shift = uint64(span[0]), uint64(span[1]), uint64(span[2]), uint64(span[3])
     while ahead <= last:
-        number = draw(seed, ahead, count)
-        position = number + first if number < first_count else number + shift
+        if cumulative.size > 0:
+            position = draw_weighted(seed, ahead, cumulative, count, first_count, first, shift)
+        else:
+            number = draw(seed, ahead, count)
+            position = number + first if number < first_count else number + shift
         ring[ahead & RING_MASK] = uint64(order[position])
         ring_weights[ahead & RING_MASK] = weights[uint64(codes[position])]
         ahead += uint64(1)
@@ -219,7 +251,7 @@ def project(shrink, radius, factor, square, total, v, u):  # type: ignore[no-unt
 
 @compiled(fastmath=SUMS)
 def make_steps(  # type: ignore[no-untyped-def] # pragma: no cover
-    rows, order, codes, span, seed, weights, bias, lambda_, batch, radius, begin, stop, v, u, integers, floats
+    rows, order, codes, cumulative, span, seed, weights, bias, lambda_, batch, radius, begin, stop, v, u, integers, floats
 ):
     """Continue to step ``stop``.
 
@@ -229,6 +261,8 @@ def make_steps(  # type: ignore[no-untyped-def] # pragma: no cover
         (matrix, edges), or (values, columns, starts).
     order, codes : arrays of shape (rows,)
         Row numbers sorted by class, and their classes.
+    cumulative : array of shape (rows + 1,)
+        Sums of the weights of all earlier rows in that order; of shape (0,) if rows have no weights.
     span : array of shape (4,)
         The number of rows of the problem; how many of them are in the first run, and where it begins in ``order``; and
         the difference between position and number of rows in the second run.
@@ -258,7 +292,9 @@ def make_steps(  # type: ignore[no-untyped-def] # pragma: no cover
         margin = real(lambda_ * (step - 1) / factor) if step > 1 else real(np.inf)
         found = uint64(0)
         for _ in range(batch):
-            ahead = draw_rows(order, codes, span, seed, weights, drawn + DRAW_AHEAD, ahead, ring, ring_weights)
+            ahead = draw_rows(
+                order, codes, cumulative, span, seed, weights, drawn + DRAW_AHEAD, ahead, ring, ring_weights
+            )
             fetch_row(rows, ring[(drawn + FETCH_AHEAD) & RING_MASK])
             row, weight = ring[drawn & RING_MASK], ring_weights[drawn & RING_MASK]
             drawn += uint64(1)

@@ -18,24 +18,26 @@ MAX_FLOAT32_COEF = 1e18
 
 @dataclass(frozen=True)
 class Spread:
-    """Count, mean and scatter of scores about the mean, per hyperplane or for all pairs of hyperplanes.
+    """Count, or total weight, mean and scatter of scores about the mean, per hyperplane or for all pairs of hyperplanes.
 
-    >>> one, other = Spread.of(np.array([[1.0], [3.0]]), False), Spread.of(np.array([[5.0]]), False)
+    >>> one, other = Spread.of(np.array([[1.0], [3.0]]), False), Spread.of(np.array([[5.0]]), False, np.array([2.0]))
     >>> both = one + other
     >>> both.count, both.mean, both.scatter
-    (3, array([3.]), array([8.]))
+    (4.0, array([3.5]), array([11.]))
     """
 
-    count: int
+    count: float
     mean: NDArray[np.float64]
     scatter: NDArray[np.float64]
 
     @classmethod
-    def of(cls, scores: NDArray[np.float64], crossed: bool) -> Spread:
-        """The spread of scores (rows, hyperplanes)."""
-        mean = scores.mean(axis=0)
+    def of(cls, scores: NDArray[np.float64], crossed: bool, weights: NDArray[np.float64] | None = None) -> Spread:
+        """The spread of scores (rows, hyperplanes), of rows with these weights."""
+        mean = scores.mean(axis=0) if weights is None else np.average(scores, axis=0, weights=weights)
         scores -= mean
-        return cls(len(scores), mean, scores.T @ scores if crossed else np.einsum("rp,rp->p", scores, scores))
+        weighted = scores if weights is None else scores * weights[:, None]
+        count = float(len(scores) if weights is None else weights.sum())
+        return cls(count, mean, scores.T @ weighted if crossed else np.einsum("rp,rp->p", scores, weighted))
 
     def __add__(self, other: Spread) -> Spread:
         count, apart = self.count + other.count, other.mean - self.mean
@@ -105,7 +107,8 @@ def _spreads(
     def run(task: tuple[int, int, int]) -> Spread:
         index, start, stop = task
         with np.errstate(all="ignore"):
-            return Spread.of(pool.scores(start, stop, taken[index]), crossed)
+            weights = None if pool.weights is None else pool.weights[start:stop]
+            return Spread.of(pool.scores(start, stop, taken[index]), crossed, weights)
 
     spreads: dict[int, Spread] = {}
     for (index, *_), spread in zip(tasks, engine.map(run, tasks), strict=True):

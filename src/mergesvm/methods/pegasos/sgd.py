@@ -36,8 +36,8 @@ class Side:
 
     def mean(self, pool: RowPool) -> float:
         """The mean weight of the rows of the problem."""
-        counts = pool.counts()
-        return float(np.abs(self.weights) @ counts) / int(counts[list(self.present)].sum())
+        totals = pool.class_weights()
+        return float(np.abs(self.weights) @ totals) / float(totals[list(self.present)].sum())
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def take_steps(
 ) -> list[Walk]:
     """Make ``n_iter`` steps in each binary problem.
 
-    At step t rows are drawn at random, and with eta = 1 / (lambda t) ::
+    At step t rows are drawn at random, in proportion to their weights, and with eta = 1 / (lambda t) ::
 
         w <- (1 - eta lambda) w + eta / k sum omega y x      over those of the k rows with y w.x < 1
 
@@ -221,6 +221,7 @@ class _Run:
             self.parts,
             self.pool.order,
             self.pool.codes,
+            self.pool.cumulative,
             self.span,
             np.uint64(self.start.seed),
             self.problem.weights.astype(self.v.dtype),
@@ -249,7 +250,7 @@ def _span(pool: RowPool, present: tuple[int, ...]) -> NDArray[np.int64]:
     """Positions of the rows of a problem in the pool: one run if it has all classes, otherwise two."""
     counts = pool.counts()
     if len(present) == len(counts):
-        return np.array([counts.sum(), counts.sum(), 0, 0], dtype=np.int64)
+        return np.array([counts.sum(), counts.sum(), pool.bounds[0], pool.bounds[0]], dtype=np.int64)
     one, other = present
     first = counts[one]
     return np.array([first + counts[other], first, pool.bounds[one], pool.bounds[other] - first], dtype=np.int64)

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +42,8 @@ class Pegasos:
     ----------
     options : PegasosOptions
     signature : Signature
-    rows : dict of class to int
-        Number of rows seen per class.
+    rows, weights : dict of class to number
+        Number of rows seen per class, and their total weight.
     walks : dict of classes to Walk
     seeds : Seeds
         Seeds of problems of classes not seen yet.
@@ -52,6 +53,7 @@ class Pegasos:
     options: PegasosOptions
     signature: Signature
     rows: dict[Label, int]
+    weights: dict[Label, float]
     walks: dict[Key, Walk]
     seeds: Seeds
     model: LinearModel | PairwiseModel
@@ -90,18 +92,22 @@ def train_pegasos(
     """
     options, (threads, spread) = options.check(), resolve_engine(engine, n_jobs)
     labels = batch.labels
+    if not labels.classes:
+        raise DataError("There is nothing to learn: all rows have weight zero.")
     signature = Signature(features, batch.rows.width, batch.rows.names, labels=labels.kind)
     rows = dict(zip(labels.classes, labels.rows.tolist(), strict=True))
     if before is not None:
         _check_compatible(before.options, options)
         signature = before.signature.joined(signature)
-        rows = before.rows | {label: before.rows.get(label, 0) + count for label, count in rows.items()}
+        rows = _added(before.rows, rows)
     classes = tuple(sorted(rows))
     if isinstance(options.class_weight, Mapping):
         given_weights(options.class_weight, classes)  # raises an error if these are not weights of the classes
     if spread is not None:
         seed = spread.ranks.on_root(lambda: seed)
     pool = RowPool.of(batch, features, threads)
+    weights: dict[Label, float] = dict(zip(labels.classes, pool.class_weights().tolist(), strict=True))
+    weights = weights if before is None else _added(before.weights, weights)
     real = np.dtype(options.precision) if options.precision else pool.real
     keys = _keys(classes, options.multiclass)
     seeds = Seeds(seed) if before is None else before.seeds
@@ -119,13 +125,19 @@ def train_pegasos(
     begun = [walks[key] for key in problems]
     ended = take_steps(pool, list(problems.values()), begun, options.schedule, spread or threads)
     walks |= dict(zip(problems, ended, strict=True))
-    model = _model(pool, labels.classes, rows, signature, walks, set(problems), options, before, threads)
-    return Pegasos(options, signature, rows, walks, seeds, model)
+    model = _model(pool, labels.classes, (rows, weights), signature, walks, set(problems), options, before, threads)
+    return Pegasos(options, signature, rows, weights, walks, seeds, model)
+
+
+def _added(before: dict[Label, Any], now: dict[Label, Any]) -> dict[Label, Any]:
+    return before | {label: before.get(label, 0) + count for label, count in now.items()}
 
 
 def check_same_rows(batch: Batch, engine: Engine) -> None:
     """Raise an error if ranks have different rows: each trains some of the problems."""
     digest = zlib.crc32(batch.labels.codes.tobytes())
+    if batch.weights is not None:
+        digest = zlib.crc32(batch.weights.tobytes(), digest)
     for start, stop in batch.rows.blocks():
         block = batch.rows.block(start, stop)
         for array in (block,) if isinstance(block, np.ndarray) else (block.data, block.indices, block.indptr):
@@ -190,9 +202,9 @@ def _problem(key: Key, present: tuple[Label, ...], pool: RowPool, options: Pegas
         signs = np.where(np.array(classes) == present.index(key[0]), 1.0, -1.0)
     if isinstance(options.class_weight, Mapping):
         return Side(signs * [float(options.class_weight.get(label, 1.0)) for label in present], classes)
-    counts = pool.counts()
+    totals = pool.class_weights()
     positive, negative = side_weights(
-        options.class_weight, float(counts[signs > 0].sum()), float(counts[signs < 0].sum())
+        options.class_weight, float(totals[signs > 0].sum()), float(totals[signs < 0].sum())
     )
     return Side(np.where(signs > 0, positive, -negative) * np.abs(signs), classes)
 
@@ -227,7 +239,7 @@ def _check_initial(
 def _model(
     pool: RowPool,
     present: tuple[Label, ...],
-    rows: dict[Label, int],
+    seen: tuple[dict[Label, int], dict[Label, float]],
     signature: Signature,
     walks: dict[Key, Walk],
     trained: set[Key],
@@ -235,6 +247,7 @@ def _model(
     before: Pegasos | None,
     engine: Threads,
 ) -> LinearModel | PairwiseModel:
+    rows, weights = seen
     classes = tuple(sorted(rows))
     counts = np.array([rows[label] for label in classes], dtype=np.int64)
     coefs = np.array([walk.coefficients for walk in walks.values()])
@@ -247,7 +260,8 @@ def _model(
         fresh = [index for index, key in enumerate(walks) if key in trained]
         known = _known_means(old, classes)
         means, covariance = class_scores(pool, coefs, at, fresh, known, engine)
-        return LinearModel(domain, solution, ClassMoments(means, covariance, counts / counts.sum()))
+        totals = np.array([weights[label] for label in classes])
+        return LinearModel(domain, solution, ClassMoments(means, covariance, totals / totals.sum()))
     moments = side_scores(pool, coefs, [_sides(key, classes) for key in walks], at, engine)
     moments = _merge_moments(symmetric_moments(moments), list(walks), trained, old)
     if len(classes) > 2:
