@@ -251,7 +251,23 @@ def project(shrink, radius, factor, square, total, v, u):  # type: ignore[no-unt
 
 @compiled(fastmath=SUMS)
 def make_steps(  # type: ignore[no-untyped-def] # pragma: no cover
-    rows, order, codes, cumulative, span, seed, weights, bias, lambda_, batch, radius, begin, stop, v, u, integers, floats
+    rows,
+    order,
+    codes,
+    cumulative,
+    span,
+    seed,
+    weights,
+    bias,
+    lambda_,
+    batch,
+    radius,
+    begin,
+    stop,
+    v,
+    u,
+    integers,
+    floats,
 ):
     """Continue to step ``stop``.
 
