@@ -20,6 +20,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import mergesvm as ms
 from mergesvm import MergeSVC, MergeSVCCV
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.errors import KnowledgeError, ParameterError
@@ -56,6 +57,44 @@ def test_matches_grid_search(data, scoring):
     chosen = MergeSVC(**machine.best_params_).fit(X, y)
     np.testing.assert_allclose(machine.coef_, chosen.coef_, rtol=1e-9)
     np.testing.assert_array_equal(machine.predict(X), chosen.predict(X))
+
+
+def mean_margin(estimator, X, y):
+    """A scorer that is not known by name."""
+    return float(np.mean(estimator.decision_function(X)[np.arange(len(y)), np.searchsorted(estimator.classes_, y)]))
+
+
+@pytest.mark.parametrize("scoring", ["f1_macro", "roc_auc_ovr", "matthews_corrcoef", mean_margin])
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, lambda X: pd.DataFrame(X, columns=list("abcde"))])
+def test_scorers_of_scikit_learn_are_called_on_the_held_out_rows(data, scoring, convert):
+    X, y = convert(data[0]), np.array([b"x", b"y", b"z"])[data[1]] if scoring is mean_margin else data[1]
+    splitter = KFold(4, shuffle=True, random_state=1)
+    machine = MergeSVCCV(CS, [None, "balanced"], cv=splitter, scoring=scoring).fit(X, y)
+    for class_weight in (None, "balanced"):
+        search = GridSearchCV(MergeSVC(class_weight=class_weight), {"C": CS}, cv=splitter, scoring=scoring)
+        some = [params["class_weight"] == class_weight for params in machine.cv_results_["params"]]
+        expected = search.fit(X, y).cv_results_
+        for name in ("mean_test_score", "split2_test_score"):
+            np.testing.assert_allclose(machine.cv_results_[name][some], expected[name], rtol=1e-8)
+    assert machine.best_score_ == machine.cv_results_["mean_test_score"].max()
+
+
+def test_scorers_by_name_get_the_sample_weights(data):
+    X, y = data
+    weights = np.random.default_rng(0).integers(0, 4, len(y))
+    repeated = np.repeat(np.arange(len(y)), weights)
+    weighted = MergeSVCCV(CS, scoring="f1_macro").fit(X, y, weights)
+    plain = MergeSVCCV(CS, scoring="f1_macro").fit(X[repeated], y[repeated])
+    np.testing.assert_allclose(weighted.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"])
+
+
+def test_scorers_that_need_rows_are_refused_without_them(data):
+    X, y = data
+    for scoring in ("f1_macro", mean_margin):
+        with pytest.raises(ParameterError, match="needs the held-out rows"):
+            MergeSVCCV(CS, scoring=scoring, measure=False).fit(X, y)
+    with pytest.raises(ParameterError, match=r"Scorers of scikit-learn need the rows: use MergeSVCCV"):
+        ms.validate(ms.learn(X, y, folds=3), scoring=mean_margin)
 
 
 def test_rows_of_a_group_are_held_out_together(data):
@@ -190,6 +229,6 @@ def test_splits_that_train_on_test_rows_are_an_error(data):
 
 def test_invalid_parameters_are_found_before_learning(data):
     X, _ = data
-    for wrong in ({"Cs": [-1.0]}, {"scoring": "f1"}, {"class_weights": "heavy"}, {"calibration": "magic"}):
+    for wrong in ({"Cs": [-1.0]}, {"scoring": "magic"}, {"class_weights": "heavy"}, {"calibration": "magic"}):
         with pytest.raises(ParameterError):
             MergeSVCCV(**wrong).fit(X, None)

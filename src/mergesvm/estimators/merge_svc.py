@@ -13,7 +13,7 @@ from mergesvm.data.labels import Label
 from mergesvm.engines.base import Engine
 from mergesvm.errors import FormError, ParameterError
 from mergesvm.estimators.base import LinearClassifier
-from mergesvm.estimators.classes import weights_of_seen
+from mergesvm.estimators.classes import LabelType, weights_of_seen
 from mergesvm.estimators.inputs import declare_classes, frozen_map_of, join_classes, rows_to_learn, set_input_columns
 from mergesvm.features.base import FeatureMap
 from mergesvm.knowledge.knowledge import Knowledge
@@ -165,6 +165,12 @@ class MergeSVC(LinearClassifier):
                 return self._keep(self.knowledge_ + more)
             set_input_columns(self, more.signature.inputs, more.signature.names)
             return self._keep(more)
+
+    def solved(self, knowledge: Knowledge, model: LinearModel | PairwiseModel, kind: LabelType) -> Self:
+        """Return the estimator as fitted: with knowledge, the model solved from it, and the type of its labels."""
+        set_input_columns(self, knowledge.signature.inputs, knowledge.signature.names)
+        self._label_type = kind
+        return self._keep(knowledge, model)
 
     def __add__(self, other: object) -> MergeSVC:
         if not isinstance(other, (MergeSVC, Knowledge)):

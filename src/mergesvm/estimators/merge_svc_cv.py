@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 
 from mergesvm.analysis.cross_validation.grid import Grid
 from mergesvm.analysis.cross_validation.score_names import SCORINGS
 from mergesvm.analysis.cross_validation.validation import Validation, validate
+from mergesvm.checks import listed
+from mergesvm.data.batch import Batch
 from mergesvm.data.label_encoding import EncodedLabels
 from mergesvm.data.labels import label_array
 from mergesvm.data.rows.base import Rows
@@ -20,6 +24,7 @@ from mergesvm.engines.threads import Threads, resolve_engine
 from mergesvm.errors import ParameterError
 from mergesvm.estimators.base import LinearClassifier
 from mergesvm.estimators.inputs import frozen_map_of, rows_to_learn
+from mergesvm.estimators.scorers import validate_by_scorer
 from mergesvm.features.base import FeatureMap
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge
@@ -48,9 +53,10 @@ class MergeSVCCV(LinearClassifier):
         Number of folds (default 5), to which rows are assigned by a hash of their values, or of their group if
         ``groups`` are given to :meth:`fit`. Or a splitter of scikit-learn, or a list of splits, in which no row is held
         out twice.
-    scoring : str
+    scoring : str or callable
         "accuracy", "balanced_accuracy", "neg_log_loss", "roc_auc", "neg_squared_loss" or "neg_balanced_loss"; see
-        :func:`mergesvm.validate`.
+        :func:`mergesvm.validate`. Or another scorer of scikit-learn, by name or as a function ``f(estimator, X, y)``,
+        which is called with the held-out rows of every fold and candidate.
     measure : bool
         False for no second pass: losses are still exact, all other scores are estimated.
     calibration : {None, "isotonic", "platt"}
@@ -90,7 +96,7 @@ class MergeSVCCV(LinearClassifier):
         **LinearClassifier._parameter_constraints,
         "multiclass": [StrOptions({"ovr", "ovo"}), "array-like"],
         "cv": ["cv_object"],
-        "scoring": [StrOptions(set(SCORINGS))],
+        "scoring": [StrOptions(set(SCORINGS) | set(get_scorer_names())), callable],
         "measure": ["boolean"],
         "calibration": [StrOptions(set(CURVES)), None],
     }
@@ -105,7 +111,7 @@ class MergeSVCCV(LinearClassifier):
         class_weights: Any = None,
         multiclass: Any = "ovr",
         cv: Any = None,
-        scoring: str = "accuracy",
+        scoring: str | Callable[[Any, Any, Any], float] = "accuracy",
         *,
         measure: bool = True,
         calibration: str | None = None,
@@ -158,13 +164,23 @@ class MergeSVCCV(LinearClassifier):
             again = self.measure and isinstance(rows, Rows) and isinstance(self.engine, Threads | None)
             data = (rows, labels, sample_weight) if again else (None, None, None)
             shared: dict[str, Any] = {"groups": groups, "numbers": numbers, "n_jobs": self.n_jobs}
-            validation = validate(folds, *data, scoring=self.scoring, **self._grid() | shared)
+            if isinstance(self.scoring, str) and self.scoring in SCORINGS:
+                validation = validate(folds, *data, scoring=self.scoring, **self._grid() | shared)
+            else:
+                validation = self._validate_by_scorer(folds, X, y, Batch.of(rows, labels, sample_weight), shared)
             if self.calibration is None:
                 self._model = validation.solve(self.n_jobs)
             else:
                 self._model = validation.calibrated(rows, labels, sample_weight, self.calibration, **shared)
             self.folds_, self.validation_ = folds, validation
         return self
+
+    def _validate_by_scorer(self, folds: Folds, X: Any, y: Any, batch: Batch, shared: dict[str, Any]) -> Validation:
+        engine, numbers = Threads.of_jobs(self.n_jobs), shared["numbers"]
+        if numbers is None:
+            numbers = folds.assignment.numbers(batch.rows, shared["groups"], engine)
+        grid = Grid.of(**self._grid())
+        return validate_by_scorer(folds, grid, self.scoring, X, batch, numbers, y, self._label_type, engine)
 
     def _grid(self) -> dict[str, Any]:
         names = ("Cs", "class_weights", "multiclass", "standardize", "penalize_intercept", "ties")
@@ -173,6 +189,12 @@ class MergeSVCCV(LinearClassifier):
     def _check_options(self) -> None:
         """Check parameters that depend on each other, before anything is learned."""
         Grid.of(**self._grid())
+        local = isinstance(self.engine, Threads | None)
+        if (callable(self.scoring) or self.scoring not in SCORINGS) and not (self.measure and local):
+            raise ParameterError(
+                f"scoring={self.scoring!r} needs the held-out rows: use measure=True and threads, or one of "
+                f"{listed(SCORINGS)}."
+            )
         if self.calibration is not None and self.engine is not None and not isinstance(self.engine, Threads):
             raise ParameterError(
                 f"calibration={self.calibration!r} needs the rows in memory, and {type(self.engine).__name__} keeps "

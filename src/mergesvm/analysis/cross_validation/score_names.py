@@ -18,6 +18,11 @@ def check_scoring(scoring: str | Sequence[str]) -> tuple[str, ...]:
     >>> check_scoring("accuracy")
     ('accuracy',)
     """
+    if callable(scoring):
+        raise ParameterError(
+            f"scoring must be one or more of {', '.join(SCORINGS)}, not {scoring!r}. Scorers of scikit-learn need the "
+            f"rows: use MergeSVCCV(scoring=...)."
+        )
     names = (scoring,) if isinstance(scoring, str) else tuple(scoring)
     unknown = [name for name in names if name not in SCORINGS]
     if unknown or not names:

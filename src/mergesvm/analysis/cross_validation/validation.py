@@ -228,7 +228,7 @@ def validate(
             f"{names[0]} cannot compare one-vs-rest with one-vs-one, because their problems have different rows. Use "
             f"scoring='accuracy', or validate one scheme at a time."
         )
-    _check_folds(folds)
+    check_folds(folds)
     engine = Threads.of_jobs(n_jobs)
     rows = None if X is None else LearnedRows(folds, X, y, sample_weight, groups, numbers, engine, progress)
     scores = {name: np.full((len(grid), len(folds)), np.nan) for name in names}
@@ -240,7 +240,7 @@ def validate(
     return Validation(grid, names, scores, rows is not None, folds)
 
 
-def _check_folds(folds: Folds) -> None:
+def check_folds(folds: Folds) -> None:
     """Raise an error if the folds cannot be held out in turn or are unsound, and warn of a class in a single fold."""
     if not folds.labels:
         raise KnowledgeError("The folds have no rows, or only rows of weight zero. Learn some first.")

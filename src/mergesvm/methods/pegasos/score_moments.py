@@ -18,7 +18,7 @@ MAX_FLOAT32_COEF = 1e18
 
 @dataclass(frozen=True)
 class Spread:
-    """Count, or total weight, mean and scatter of scores about the mean, per hyperplane or for all pairs of hyperplanes.
+    """Total weight, mean and scatter of scores about the mean, per hyperplane or for all pairs of hyperplanes.
 
     >>> one, other = Spread.of(np.array([[1.0], [3.0]]), False), Spread.of(np.array([[5.0]]), False, np.array([2.0]))
     >>> both = one + other
