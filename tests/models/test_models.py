@@ -35,8 +35,21 @@ def test_predictions_decisions_and_probabilities_fit_together(terms, classes):
     assert shares.shape == (400, classes)
     assert (shares >= 0).all()
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    if terms["multiclass"] == "ovr" and classes > 2:
+    if classes > 2:
         np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], predicted)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+@pytest.mark.parametrize("ties", ["recount", "sequential", "margin"])
+def test_no_class_is_more_probable_than_the_winner_of_the_votes(ties, class_weight):
+    generator = np.random.default_rng(3)
+    y = generator.choice(5, 400, p=[0.5, 0.2, 0.15, 0.1, 0.05])
+    X = generator.normal(size=(400, 2)) + generator.normal(size=(5, 2))[y]
+    model = ms.solve(ms.learn(X, y), multiclass="ovo", ties=ties, class_weight=class_weight)
+    wide = np.vstack([X, 30 * generator.normal(size=(3000, 2))])
+    probabilities = model.predict_proba(wide)
+    np.testing.assert_array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(wide))
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])

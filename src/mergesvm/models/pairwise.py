@@ -71,7 +71,8 @@ class PairwiseModel(Hyperplanes):
         """Probability of each class, (rows, classes), assuming scores that are normal within each class.
 
         With r_ij the probability of i against j, p_i = 1 / (sum_j 1/r_ij - (k - 2)), normalised to a sum of 1: exact
-        where the pairs are consistent.
+        where the pairs are consistent. The most probable class is the predicted one: where the votes disagree,
+        their winner is raised to the highest probability.
         """
         probabilities: NDArray[np.float64] = self._by_block(X, self.probabilities)
         return probabilities

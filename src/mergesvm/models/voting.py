@@ -12,6 +12,9 @@ from scipy.special import expit
 from mergesvm.models.score_moments import SideMoments
 from mergesvm.multiclass.votes import count_votes, sum_margins, winners
 
+WINNER_LEAD = 1 + 2.0**-20
+"""Factor by which the probability of the winner of the votes exceeds that of a class that would be more probable."""
+
 
 @dataclass(frozen=True)
 class Voting:
@@ -52,7 +55,7 @@ class Voting:
         """Probability of each class by pairwise coupling.
 
         With r_ij the probability of i against j, p_i = 1 / (sum_j 1/r_ij - (k - 2)), normalised to a sum of 1: exact
-        where the pairs are consistent.
+        where the pairs are consistent. The winner of the votes is raised to the highest if it is below.
         """
         n_classes = self.n_classes
         second = np.clip(expit(self.moments.log_odds(scores)), 1e-12, 1 - 1e-12)
@@ -61,5 +64,9 @@ class Voting:
             inverse[:, j] += 1 / second[:, pair]
             inverse[:, i] += 1 / (1 - second[:, pair])
         probabilities: NDArray[np.float64] = 1 / inverse
+        # Where pairs contradict each other, another class than the winner of the votes may be the most probable.
+        at = np.arange(len(scores)), self.winners(scores)
+        rivals = (probabilities >= probabilities[at][:, None]).sum(axis=1) > 1
+        probabilities[at] = np.where(rivals, probabilities.max(axis=1) * WINNER_LEAD, probabilities[at])
         probabilities /= probabilities.sum(axis=1, keepdims=True)
         return probabilities

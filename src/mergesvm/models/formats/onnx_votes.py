@@ -15,6 +15,7 @@ from mergesvm.models.calibration import Calibration
 from mergesvm.models.formats.onnx import POSITIVE_PROBABILITY, Steps, log_odds_constants
 from mergesvm.models.formats.onnx_calibration import calibration_steps
 from mergesvm.models.score_moments import SideMoments
+from mergesvm.models.voting import WINNER_LEAD
 
 # The signs are -1 for the first class of a pair and 1 for the second, members are 1 for both. Among m + 1 classes,
 # wins minus losses are twice the votes minus m, so they rank classes as votes do.
@@ -59,7 +60,16 @@ COUPLING = """
     inverses_of_first = MatMul(inverse_of_first, first_members)
     inverses_of_both = Add(inverses_of_first, inverses_of_second)
     inverses = Sub(inverses_of_both, opponents_but_one)
-    unscaled = Div(one, inverses)
+    coupled = Div(one, inverses)
+    winning_probability = GatherElements <axis = 1> (coupled, winner_column)
+    as_probable = GreaterOrEqual(coupled, winning_probability)
+    as_probable_numbers = Cast <to = 11> (as_probable)
+    as_probable_counts = ReduceSum(as_probable_numbers, columns)
+    has_more_probable = Greater(as_probable_counts, one)
+    highest_probability = ReduceMax(coupled, columns)
+    raised_probability = Mul(highest_probability, winner_lead)
+    probability_of_winner = Where(has_more_probable, raised_probability, winning_probability)
+    unscaled = ScatterElements <axis = 1> (coupled, winner_column, probability_of_winner)
     sum_of_unscaled = ReduceSum(unscaled, columns)
     probabilities = Div(unscaled, sum_of_unscaled)
 """
@@ -79,6 +89,7 @@ def pairwise_steps(n_classes: int, ties: str, moments: SideMoments, calibration:
         "n_classes": np.array(n_classes),
         "opponents": np.array(n_classes - 1.0),
         "opponents_but_one": np.array(n_classes - 2.0),
+        "winner_lead": np.array(WINNER_LEAD),
         "n_challengers": np.array(n_classes - 1),
         # The pair of classes i < j is number pair_starts[i] + j.
         "pair_starts": np.searchsorted(first, numbers) - numbers - 1,
