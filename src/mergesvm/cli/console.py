@@ -24,8 +24,8 @@ PROGRESS_DELAY_SECONDS = 1.0
 
 NO_MATPLOTLIB = "No picture: matplotlib is not installed. Install it with: pip install 'mergesvm[plots]'"
 
-FAILED, INVALID_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
-"""Exit codes. 2 is also what typer uses for unknown commands and options."""
+FAILED, INVALID_INPUT, UNEXPECTED = 1, 2, 70
+"""Exit codes. 2 is also what typer uses for unknown commands and options; 70 is EX_SOFTWARE of sysexits.h."""
 
 debug_requested = False
 quiet_requested = False

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 import mergesvm as ms
+from mergesvm.cli import streams
 from mergesvm.cli.command import command
 from mergesvm.cli.console import ConsoleOptions, Force, Model
 from mergesvm.cli.data_options import NEW_DATA, DataOptions
 from mergesvm.cli.outputs import check_distinct, check_output, files_of
 from mergesvm.cli.parsing import as_list
+from mergesvm.errors import ParameterError
 from mergesvm.files.atomic import replacing
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ def predict_command(
     Predictions are in the order of the rows. Rows dropped for missing values have an empty prediction.
     """
     console = printing.console(silent=output is None)
+    if output is None and streams.stdout_closed:
+        raise ParameterError("Standard output is closed. Name a file to write with --output.")
     check_output(output, force, *SUFFIXES)
     solved = ms.load_model(model)
     source = data.scan(like=solved, keep=as_list(keep) or ())

@@ -21,6 +21,8 @@ from mergesvm.reports.figures import SUFFIXES, save_stream_figure
 from mergesvm.reports.knowledge_facts import knowledge_facts
 
 if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
+
     from mergesvm.data.labels import Label
     from mergesvm.methods.recursive.prequential import Prequential
 
@@ -28,7 +30,8 @@ BATCH_ROWS = 4096
 """Rows to read at a time: few, so that the plot is updated often."""
 
 REFRESH_SECONDS = 0.25
-BLOCKS = " ▁▂▃▄▅▆▇█"
+BLOCKS, ASCII_BLOCKS = " ▁▂▃▄▅▆▇█", " .:-=+*%#"
+"""Characters of a column of the plot, from empty to full."""
 
 
 @command("mergesvm stream day1.parquet --label y --picture accuracy.png")
@@ -190,7 +193,9 @@ def _live_plot(console: Console, source: ms.Scan, test: Prequential) -> Iterator
         if now - last > REFRESH_SECONDS:
             last = now
             speed = f"{source.fraction:.0%} read, {test.rows:,} rows, {test.rows / (now - start):,.0f} rows/s"
-            plot = plot_lines([point[1] for point in test.points], max(16, terminal.width - 12))
+            plot = plot_lines(
+                [point[1] for point in test.points], max(16, terminal.width - 12), blocks=_blocks(terminal)
+            )
             live.update(Group(*(Text(line) for line in (*plot, f"{speed}; {_accuracies(test)}"))), refresh=True)
 
     with Live(console=terminal, auto_refresh=False, transient=True) as live:
@@ -204,7 +209,8 @@ def _accuracies(test: Prequential) -> str:
 
 
 def _print_accuracy(console: Console, source: ms.Scan, test: Prequential) -> None:
-    plot = plot_lines([point[1] for point in test.points], max(16, min(72, console.out.width - 12)))
+    width = max(16, min(72, console.out.width - 12))
+    plot = plot_lines([point[1] for point in test.points], width, blocks=_blocks(console.out))
     checks = test.live.checks
     drift = max((check.drift for check in checks), default=0.0)
     times = "once" if len(checks) == 1 else f"{len(checks)} times"
@@ -213,7 +219,11 @@ def _print_accuracy(console: Console, source: ms.Scan, test: Prequential) -> Non
     console.text(*plot, f"{rows}: {_accuracies(test)}{dropped_rows(source.dropped)}.{checked}")
 
 
-def plot_lines(values: Sequence[float], width: int = 64, height: int = 8) -> list[str]:
+def _blocks(console: RichConsole) -> str:
+    return BLOCKS if console.encoding.lower().startswith("utf") else ASCII_BLOCKS
+
+
+def plot_lines(values: Sequence[float], width: int = 64, height: int = 8, blocks: str = BLOCKS) -> list[str]:
     """Fractions as columns of blocks, averaged to fit the width, with the highest and lowest beside them.
 
     >>> for line in plot_lines([0.5, 0.6, 0.7, 0.8, 0.9, 1.0], width=6, height=2):
@@ -232,6 +242,6 @@ def plot_lines(values: Sequence[float], width: int = 64, height: int = 8) -> lis
     return [
         (f"{100 * sides[line]:5.1f} %" if line in sides else "").rjust(7)
         + " |"
-        + "".join(BLOCKS[min(8, max(0, step - 8 * line))] for step in steps)
+        + "".join(blocks[min(8, max(0, step - 8 * line))] for step in steps)
         for line in range(height - 1, -1, -1)
     ]
