@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from mergesvm.errors import ParameterError
 
 
@@ -51,6 +49,8 @@ def check_flag(name: str, value: Any) -> bool:
     ...
     mergesvm.errors.ParameterError: standardize must be True or False, not 'nonsense'.
     """
+    import numpy as np  # not at the top, because the help of the command line needs other checks and is to be fast
+
     if not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{name} must be True or False, not {value!r}.")
     return bool(value)
