@@ -120,6 +120,7 @@ def test_coefficients_are_exact_from_the_first_rows_on():
                 assert relative_error(live, X[:number], y[:number], C=C) < 1e-8
 
 
+@pytest.mark.filterwarnings("ignore:The system is singular")
 def test_duplicate_and_constant_features():
     X, y = make_stream(800, 4)
     X = np.hstack([X, X[:, :1], np.full((800, 1), 3.0)])

@@ -336,7 +336,7 @@ class LiveState:
 
     def predict_one(self, row: Any) -> Label | None:
         """Predict the class of one row; None if nothing has been learned yet."""
-        if self._n_unapplied or self._rls.stale:
+        if self._n_unapplied or not self._rls.predicts:
             self._settle()
         self._encoder.encode_one(row, self._one.rows)
         code = self._rls.best_class(self._one.rows[0])

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import blas, eigh, lapack
 
+from mergesvm.errors import warn_solver
 from mergesvm.knowledge.gram.triangles import fill_lower
 from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.sums import ROUNDING
 from mergesvm.methods.proximal.factor import EPSILON, cholesky_tolerance, small_blas
 from mergesvm.methods.proximal.rounding import CancellationGuard
 from mergesvm.methods.recursive.state_layout import Vector, WritableArrays
@@ -65,6 +67,8 @@ class NormalEquations(WritableArrays):
         with small_blas(len(self.gram)):
             # The transpose is in the order of BLAS; its upper triangle is the lower one here.
             blas.dsyrk(float(sign), centred.T, beta=1.0, c=self.gram.T, overwrite_c=1)
+        # Rows that are subtracted later leave their rounding errors.
+        self._noise = np.maximum(self._noise, ROUNDING["float64"] * self.gram.diagonal())
 
     def add_class(self) -> None:
         """Add a class without rows."""
@@ -109,22 +113,32 @@ class NormalEquations(WritableArrays):
         return inverse
 
     def _solve_by_eigenvectors(self, total: float, mean: Vector, ridge: Vector, noise: Vector, sides: Vector) -> Vector:
-        """Solve a system that is singular to working precision, and compute its inverse.
+        """Solve a system that is singular to working precision, with a warning, and compute its inverse.
 
         Along an empty direction, in which rows do not vary, only the penalty remains, and rounding hides it: it is set
-        explicitly. Coefficients are zero along such a direction.
+        explicitly. Coefficients are zero along such a direction, in the coordinates in which the penalty is |w|^2.
         """
         system = self.gram - np.outer(total * mean, mean)
         self._guard.leave_out(system, sides.T[:-1].copy(), self._noise, np.full(len(mean), np.inf))
-        system[np.diag_indices_from(system)] += ridge
+        tolerance = cholesky_tolerance(len(mean), float((noise / (system.diagonal() + ridge)).max()))
+        root = np.sqrt(ridge)
+        system /= root
+        system /= root[:, None]
+        system[np.diag_indices_from(system)] += 1.0
         scale = np.sqrt(system.diagonal())
         values, vectors = eigh(system / scale / scale[:, None])
-        tolerance = cholesky_tolerance(len(values), float((noise / scale**2).max()))
         empty = values <= tolerance * max(values[-1], 1.0)
-        values = np.where(empty, (vectors**2).T @ (ridge / scale**2), values)
+        warn_solver(
+            f"The system is singular up to rounding ({int(empty.sum())} of {len(values)} directions are empty), so it "
+            f"was solved without those directions. Causes are duplicate or constant features, rows much larger than "
+            f"the others, and a very large C; scaled features or a smaller C avoid it."
+        )
         vectors /= scale[:, None]
-        self._inverse = fill_lower((vectors / values) @ vectors.T)
-        determined = vectors[:, ~empty]
-        solved = (determined / values[~empty]) @ (determined.T @ sides)
-        solved[:, -1] = self._inverse @ sides[:, -1]
-        return np.asarray(solved, dtype=np.float64)
+        null, _ = np.linalg.qr(vectors[:, empty])
+        determined = vectors[:, ~empty] - null @ (null.T @ vectors[:, ~empty])
+        inverse = (determined / values[~empty]) @ determined.T
+        solved = inverse @ (sides / root[:, None])
+        inverse += null @ null.T
+        solved[:, -1] = inverse @ (sides[:, -1] / root)
+        self._inverse = fill_lower(inverse / root / root[:, None])
+        return np.asarray(solved / root[:, None], dtype=np.float64)

@@ -78,6 +78,11 @@ class RecursiveLeastSquares(WritableArrays):
         return since + self._fresh_rounding if since else 0.0
 
     @property
+    def predicts(self) -> bool:
+        """Whether :meth:`best_class` is accurate: everything is computed, and updates have left few errors."""
+        return not self.stale and bool(self.state.scalars[layout.ROUNDING] <= layout.MAX_PREDICTED_ROUNDING)
+
+    @property
     def total_weight(self) -> float:
         """Weight of all rows."""
         if self._unsolved:
@@ -213,10 +218,16 @@ class RecursiveLeastSquares(WritableArrays):
         self.stale = True
 
     def coefficients(self) -> tuple[Vector, Vector, Vector]:
-        """Coefficients, (classes, width), scores at the mean of the rows, (classes,), and that mean, (width,)."""
+        """Coefficients, (classes, width), scores at a point near the mean, (classes,), and that point, (width,).
+
+        The point is the mean as rounded: far from the origin it may be off by more than the rows vary, so that the
+        scores are those of the rounded point.
+        """
         if self._unsolved:
             self._solve()
-        return *self.state.coefficients(self.intercept_penalty), self.state.mean
+        coefs, offsets = self.state.coefficients(self.intercept_penalty)
+        anchor, point = self.state.vectors[layout.ANCHOR, : self.width], self.state.mean
+        return coefs, offsets + coefs @ ((point - anchor) - self.state.vectors[layout.MEAN, : self.width]), point
 
 
 @cache

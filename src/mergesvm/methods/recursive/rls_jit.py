@@ -20,6 +20,7 @@ from mergesvm.methods.recursive.state_layout import (
     LANES,
     LEARNED,
     MAX_PENDING,
+    MAX_PREDICTED_ROUNDING,
     MEAN,
     MIN_REMAINING,
     N_HELD,
@@ -41,6 +42,9 @@ MAX_SQUARED_DISTANCE = 1e200
 
 FASTMATH = {"reassoc", "contract", "nsz"}
 
+EXACT = {"nsz"}
+"""For functions in which the order of operations matters: without a value they would inherit that of their callers."""
+
 
 @compiled(fastmath=FASTMATH, inline="always")
 def dot(one, other):  # type: ignore[no-untyped-def] # pragma: no cover
@@ -58,6 +62,18 @@ def is_finite(row, anchor):  # type: ignore[no-untyped-def] # pragma: no cover
     for l in range(row.size):  # noqa: E741
         size += (row[l] - anchor[l]) * (row[l] - anchor[l])
     return size < MAX_SQUARED_DISTANCE
+
+
+@compiled(fastmath=EXACT)
+def centre(row, stretch, vectors):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write stretch (row - anchor - mean) to ``vectors[DEVIATION]``; zero beyond the row.
+
+    Reassociated to row - (anchor + mean), rows far from the origin would lose digits.
+    """
+    anchor, mean, deviation = vectors[ANCHOR], vectors[MEAN], vectors[DEVIATION]
+    for l in range(row.size):  # noqa: E741
+        deviation[l] = stretch * ((row[l] - anchor[l]) - mean[l])
+    deviation[row.size :] = 0.0
 
 
 @compiled(fastmath=FASTMATH)
@@ -166,9 +182,9 @@ def update(  # type: ignore[no-untyped-def] # pragma: no cover
         stretch, kappa, theta = before / after, after * weight / before, weight / before
     else:
         return INACCURATE
+    centre(row, stretch, vectors)
     size = place = 0.0
     for l in range(row.size):  # noqa: E741
-        deviation[l] = stretch * ((row[l] - anchor[l]) - mean[l])
         size += deviation[l] * deviation[l]
         place += mean[l] * mean[l]
     if not size < MAX_SQUARED_DISTANCE:
@@ -237,17 +253,17 @@ def decay(forgetting, ridge, restored, inverse, pending, signs, coefs, vectors, 
 def score_row(row, intercept_penalty, coefs, vectors, target_means, scalars, scores):  # type: ignore[no-untyped-def] # pragma: no cover
     """Scores of a row for all classes; ``intercept_penalty`` is C, or infinity for a free intercept."""
     anchor, mean, inverse_mean = vectors[ANCHOR], vectors[MEAN], vectors[INVERSE_MEAN]
-    width, count = row.size, scalars[TOTAL_WEIGHT]
-    along = square = 0.0
-    for l in range(width):  # noqa: E741
-        along += ((row[l] - anchor[l]) - mean[l]) * inverse_mean[l]
+    deviation, count = vectors[DEVIATION], scalars[TOTAL_WEIGHT]
+    centre(row, 1.0, vectors)
+    along, square = dot(deviation, inverse_mean), 0.0
+    for l in range(row.size):  # noqa: E741
         square += (anchor[l] + mean[l]) * inverse_mean[l]
     for c in range(scores.size):
-        score = target_means[c]
+        line = coefs[c]
+        score = target_means[c] + dot(deviation, line)
         origin = 0.0
-        for l in range(width):  # noqa: E741
-            score += ((row[l] - anchor[l]) - mean[l]) * coefs[c, l]
-            origin += (anchor[l] + mean[l]) * coefs[c, l]
+        for l in range(row.size):  # noqa: E741
+            origin += (anchor[l] + mean[l]) * line[l]
         if count > 0:
             score += (target_means[c] - origin) / (intercept_penalty + square + 1.0 / count) * (along - 1.0 / count)
         scores[c] = score
@@ -313,6 +329,8 @@ def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
         if forgetting != 1.0 and not is_finite(row, vectors[ANCHOR]):
             return i, NOT_FINITE  # before it makes other rows decay
         if predicted.size > 0:
+            if scalars[ROUNDING] > MAX_PREDICTED_ROUNDING:
+                return i, INACCURATE
             predicted[i] = best_class(row, intercept_penalty, coefs, vectors, target_means, class_rows, scalars, scores)
         if forgetting != 1.0:
             decay(forgetting, ridge, restored, inverse, pending, signs, coefs, vectors, scalars, counters, width)

@@ -34,6 +34,9 @@ LEARNED, NOT_FINITE, INACCURATE = range(3)
 MIN_REMAINING = 1e-9
 """If subtracting rows leaves a smaller fraction than this, the inverse is recomputed instead."""
 
+MAX_PREDICTED_ROUNDING = 1e-6
+"""If updates may have left a larger relative error, the inverse is recomputed before a row is predicted."""
+
 
 class WritableArrays:
     """Copies its arrays when it is unpickled: those of a memory-mapped file may be read-only."""
