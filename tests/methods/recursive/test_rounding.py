@@ -66,7 +66,9 @@ WAYS = [
 
 
 @pytest.mark.parametrize("learn", WAYS)
-@pytest.mark.parametrize(("offset", "spread", "C"), [(1e8, 1e-3, 1e6), (1e8, 1e-3, 1.0), (-1e6, 1e-6, 1e9), (1e3, 1e3, 1.0)])
+@pytest.mark.parametrize(
+    ("offset", "spread", "C"), [(1e8, 1e-3, 1e6), (1e8, 1e-3, 1.0), (-1e6, 1e-6, 1e9), (1e3, 1e3, 1.0)]
+)
 @pytest.mark.parametrize("penalize_intercept", [True, False])
 def test_rows_far_from_the_origin_lose_no_digits(learn, offset, spread, C, penalize_intercept):
     X, y = make_rows()
