@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from mergesvm.estimators.pegasos_svc import PegasosSVC
     from mergesvm.estimators.precompile import precompile
     from mergesvm.estimators.recursive_svc import RecursiveSVC
-    from mergesvm.knowledge.folds import Folds, merge
+    from mergesvm.knowledge.combine import merge, subtract
+    from mergesvm.knowledge.folds import Folds
     from mergesvm.knowledge.knowledge import Knowledge
     from mergesvm.knowledge.learning.learn import learn
     from mergesvm.knowledge.signature import Signature
@@ -77,6 +78,7 @@ __all__ = [
     "scan",
     "solve",
     "standardized_coefficients",
+    "subtract",
     "validate",
 ]
 
@@ -101,7 +103,7 @@ _MODULES = {
     "learn": "knowledge.learning.learn",
     "load": "models.load",
     "load_model": "models.load",
-    "merge": "knowledge.folds",
+    "merge": "knowledge.combine",
     "operating_curve": "analysis.threshold",
     "operating_point": "analysis.threshold",
     "path": "methods.proximal.path",
@@ -110,6 +112,7 @@ _MODULES = {
     "scan": "data.scan",
     "solve": "methods.proximal.solve",
     "standardized_coefficients": "analysis.importance",
+    "subtract": "knowledge.combine",
     "validate": "analysis.cross_validation.validation",
 }
 """The module of each public name: imported when the name is first used, so that ``import mergesvm`` is fast."""

@@ -22,7 +22,8 @@
     │   └── InvalidContentError   arrays that do not match the header
     └── KnowledgeError          an operation that the knowledge does not support
         ├── SignatureError        pieces that cannot be added or subtracted, such as of different features
-        ├── SubtractionError      subtracting rows that were never added
+        ├── DuplicatePieceError   merging a piece that is inside already
+        ├── SubtractionError      subtracting rows that were never added, or are no longer inside
         ├── FormError             the form, per class or pooled, does not support the operation
         └── IndefiniteError       Gram matrices that are not positive semi-definite
 
@@ -130,8 +131,12 @@ class SignatureError(KnowledgeError):
     """Two pieces cannot be added or subtracted because they differ; names both sides."""
 
 
+class DuplicatePieceError(KnowledgeError):
+    """Merging a piece that is inside already, so that its rows would count twice; names the piece."""
+
+
 class SubtractionError(KnowledgeError):
-    """Subtracting rows that were never added; nothing was changed."""
+    """Subtracting rows that were never added, or are no longer inside; nothing was changed."""
 
 
 class FormError(KnowledgeError):

@@ -85,7 +85,9 @@ def test_provenance_tells_files_and_rows(tmp_path):
     piece = ms.learn(ms.scan(one, "y"))
     assert len((knowledge + piece).provenance) == 3
     assert (knowledge + piece - piece).provenance == knowledge.provenance
-    assert (knowledge - piece).provenance[-1].taken_back is (piece.provenance[0] not in knowledge.provenance)
+    with pytest.raises(ms.errors.SubtractionError, match=r"not inside: .*one\.parquet \(id"):
+        knowledge - piece
+    assert ms.subtract(knowledge, piece, force=True).provenance[-1] == piece.provenance[0]._replace(taken_back=True)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_pieces_are_added_and_subtracted(engine, table, rows):
     one, other = (ms.learn(part, label="y", columns=NAMES, engine=engine) for part in (first, rest))
     whole = ms.learn(table, label="y", columns=NAMES, engine=engine)
     assert_same(one + other, whole)
-    assert_same(whole - other, ms.learn(X[X[:, 0] < 0], y[X[:, 0] < 0], feature_names=NAMES))
+    assert_same(ms.subtract(whole, other, force=True), ms.learn(X[X[:, 0] < 0], y[X[:, 0] < 0], feature_names=NAMES))
 
 
 def test_folds_of_tables_and_groups_are_no_feature(engine, table, rows):

@@ -22,7 +22,9 @@ def made(name):
         "numpy": lambda: ms.learn(X, y, folds=np.int64(5)),
         "given": lambda: ms.learn(X, y, folds=np.where(y == "cow", 3, np.arange(len(y)) % 3 - 1)),
         "groups": lambda: ms.Folds(ms.learn(X, y, folds=2).parts, assignment=FoldAssignment(2, "groups", "who")),
-        "sums": lambda: ms.learn(X, y, folds=5) + ms.learn(X + 100, y, folds=5) - ms.learn(X[:50], y[:50], folds=5),
+        "sums": lambda: ms.subtract(
+            ms.learn(X, y, folds=5) + ms.learn(X + 100, y, folds=5), ms.learn(X[:50], y[:50], folds=5), force=True
+        ),
         "days": lambda: ms.Folds([ms.learn(X + 1e5 * day, y) for day in range(3)]),
         "joined": lambda: ms.learn(X, y, folds=np.where(y == "cow", 1, 0)).join({1: ["ape", "bee"], 2: ["cow"]}),
         "float32": lambda: ms.learn(np.tile(X, 20), y, folds=3, precision="float32"),

@@ -228,7 +228,7 @@ def test_knowledge_of_no_rows_is_refused():
 def test_sums_with_a_negative_variance_are_refused(wrong):
     X, y = np.random.default_rng(0).normal(size=(30, 2)), ["a"] * 30
     with pytest.raises(IndefiniteError, match="a variance is negative"):
-        (ms.learn(X, y) - ms.learn(wrong, ["a", "a"])).pca(2)
+        ms.subtract(ms.learn(X, y), ms.learn(wrong, ["a", "a"]), force=True).pca(2)
 
 
 def test_valid_subtraction_is_never_refused():

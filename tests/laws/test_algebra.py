@@ -148,5 +148,5 @@ def test_subtracting_most_rows_matches_learning_the_rest(offset):
     generator = np.random.default_rng(0)
     X, y = generator.normal(size=(20_000, 5)) + offset, generator.integers(0, 3, 20_000)
     few, many = slice(0, 60), slice(60, None)
-    rest = ms.learn(X, y) - ms.learn(X[many], y[many])
+    rest = ms.subtract(ms.learn(X, y), ms.learn(X[many], y[many]), force=True)
     assert_same_scores(rest, ms.learn(X[few], y[few]), X[:500])

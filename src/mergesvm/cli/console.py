@@ -46,6 +46,13 @@ def _remember_quiet(requested: bool) -> bool:
 Model = Annotated[Path, typer.Argument(help="Model file.", metavar="MODEL")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output files.")]
+ForcePieces = Annotated[
+    bool,
+    typer.Option(
+        "--force-pieces",
+        help="Merge a piece that is inside already, or subtract one that is not, such as single rows.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.", callback=_remember_quiet)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Print a traceback on errors.", callback=_remember_debug)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from sklearn.base import clone
@@ -16,8 +16,10 @@ from mergesvm.estimators.base import LinearClassifier
 from mergesvm.estimators.classes import LabelType, weights_of_seen
 from mergesvm.estimators.inputs import declare_classes, frozen_map_of, join_classes, rows_to_learn, set_input_columns
 from mergesvm.features.base import FeatureMap
+from mergesvm.knowledge.algebra import added, merge, subtracted
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
+from mergesvm.knowledge.provenance.running import Running
 from mergesvm.methods.proximal.solve import solve
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
@@ -27,11 +29,21 @@ SOLVE_PARAMETERS = ("C", "class_weight", "multiclass", "standardize", "penalize_
 
 @dataclass
 class Solved:
-    """Knowledge, the options to solve it with, and its model once it is solved: replaced as a whole."""
+    """Sums, the options to solve them with, and the model once it is solved: replaced as a whole.
 
-    knowledge: Knowledge
+    The provenance of the sums ends where the running pieces begin.
+    """
+
+    sums: Knowledge
+    running: Running
     options: dict[str, Any]
     model: LinearModel | PairwiseModel | None
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """The sums with all of their provenance."""
+        origins = self.running.origins
+        return replace(self.sums, provenance=self.sums.provenance + origins) if origins else self.sums
 
 
 class MergeSVC(LinearClassifier):
@@ -73,7 +85,7 @@ class MergeSVC(LinearClassifier):
     Attributes
     ----------
     knowledge_ : Knowledge
-        The sums of all rows learned.
+        The sums of all rows learned. Rows that are learned later belong to a new piece of their provenance.
     features_ : FeatureMap
         The frozen feature map.
     model_ : LinearModel or PairwiseModel
@@ -130,7 +142,8 @@ class MergeSVC(LinearClassifier):
         """Learn from these rows, discarding earlier ones, and solve."""
         with self._fitting():
             knowledge = self._learn(X, y, sample_weight, reset=True)
-            return self._keep(knowledge, self._solve(knowledge, self._current_options()))
+            model = self._solve(knowledge, self._current_options())
+            return self._keep(replace(knowledge, provenance=()), Running().plus(*knowledge.provenance), model)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows.
@@ -140,19 +153,31 @@ class MergeSVC(LinearClassifier):
         they occur. The model is solved when it is next used, so the cost of a call does not depend on earlier calls.
         """
         with self._fitting():
-            known = getattr(self, "knowledge_", None)
+            known = getattr(self, "_solved", None)
             piece = self._learn(X, y, sample_weight, reset=known is None)
             declare_classes(self, piece.labels, classes)
-            return self._keep(piece if known is None else known + piece)
+            if known is None:
+                return self._keep(replace(piece, provenance=()), Running().plus(*piece.provenance))
+            return self._keep(added([known.sums, piece]), known.running.plus(*piece.provenance))
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Remove rows that were learned before, exactly: the model is as if they had never been learned."""
+        """Remove rows that were learned before, exactly: the model is as if they had never been learned.
+
+        The provenance of :attr:`knowledge_` records them as retired, with an id of their own.
+        """
         check_is_fitted(self)
         with self._fitting():
-            return self._keep(self.knowledge_ - self._learn(X, y, sample_weight, reset=False))
+            known, piece = self._solved, self._learn(X, y, sample_weight, reset=False)
+            sums = subtracted(known.sums, piece)
+            if not sums.labels:  # nothing is inside
+                return self._keep(replace(sums, provenance=()), Running())
+            return self._keep(sums, known.running.minus(*piece.provenance))
 
-    def merge(self, other: MergeSVC | Knowledge) -> Self:
-        """Add the knowledge of another fitted estimator, or any knowledge; this estimator need not be fitted."""
+    def merge(self, other: MergeSVC | Knowledge, *, force: bool = False) -> Self:
+        """Add the knowledge of another fitted estimator, or any knowledge; this estimator need not be fitted.
+
+        Pieces that are inside already raise an error; with ``force`` their rows count twice.
+        """
         if isinstance(other, MergeSVC):
             check_is_fitted(other)
         elif not isinstance(other, Knowledge):
@@ -160,11 +185,11 @@ class MergeSVC(LinearClassifier):
         more = other.knowledge_ if isinstance(other, MergeSVC) else other
         with self._fitting():
             if isinstance(other, MergeSVC):
-                join_classes(self, other, reset=not hasattr(self, "knowledge_"))
-            if hasattr(self, "knowledge_"):
-                return self._keep(self.knowledge_ + more)
+                join_classes(self, other, reset=not hasattr(self, "_solved"))
+            if hasattr(self, "_solved"):
+                return self._keep(merge([self.knowledge_, more], force=force), Running())
             set_input_columns(self, more.signature.inputs, more.signature.names)
-            return self._keep(more)
+            return self._keep(more, Running())
 
     def solved(self, knowledge: Knowledge, model: LinearModel | PairwiseModel, kind: LabelType) -> Self:
         """Return the estimator as fitted: with knowledge, the model solved from it, and the type of its labels."""
@@ -194,11 +219,12 @@ class MergeSVC(LinearClassifier):
             problem = "cannot be changed without data" if unknown[0] in self.get_params() else "is not a parameter"
             raise ParameterError(f"{unknown[0]!r} {problem}. Choose from: {', '.join(SOLVE_PARAMETERS)}.")
         with self._learning_lock:
-            knowledge, fixed = self.knowledge_, self._solved.options["class_weight"]
-            if not knowledge.per_class and parameters.get("class_weight", fixed) != fixed:
+            known, fixed = self._solved, self._solved.options["class_weight"]
+            if not known.sums.per_class and parameters.get("class_weight", fixed) != fixed:
                 raise FormError("With per_class=False class weights are fixed when learning, and cannot be changed.")
-            model = self._solve(knowledge, self._current_options() | parameters)
-            return self.set_params(**parameters)._keep(knowledge, model)  # type: ignore[no-any-return]
+            model = self._solve(known.knowledge, self._current_options() | parameters)
+            self.set_params(**parameters)
+            return self._keep(known.sums, known.running, model)
 
     @property
     def model_(self) -> LinearModel | PairwiseModel:
@@ -210,16 +236,24 @@ class MergeSVC(LinearClassifier):
 
     @property
     def knowledge_(self) -> Knowledge:
-        """The sums of all rows learned."""
-        return self._fitted._solved.knowledge
+        """The sums of all rows learned; rows of later calls belong to a new piece of their provenance."""
+        check_is_fitted(self)
+        with self._learning_lock:
+            self._solved = replace(self._solved, sums=self._solved.knowledge, running=Running())
+            return self._solved.sums
+
+    def __getstate__(self) -> dict[str, Any]:
+        if hasattr(self, "_solved"):
+            self.knowledge_  # noqa: B018 - the copy and the original may both go on learning, each its own rows
+        return super().__getstate__()
 
     @property
     def features_(self) -> FeatureMap:
         """The frozen feature map; the identity for a linear model."""
-        return self._fitted.knowledge_.features
+        return self._fitted._solved.sums.features
 
     def _seen_labels(self) -> tuple[Label, ...]:
-        return self.knowledge_.labels
+        return self._fitted._solved.sums.labels
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Knowledge:
         if self.engine is not None and getattr(self.engine, "root", None) is not None:
@@ -228,7 +262,7 @@ class MergeSVC(LinearClassifier):
         if reset:
             anchor, features = None, frozen_map_of(self._feature_map(), rows, labels, self.engine)
         else:
-            anchor, features = self.knowledge_.anchor, self.knowledge_.features
+            anchor, features = self._solved.sums.anchor, self._solved.sums.features
         return learn(
             rows,
             labels,
@@ -264,7 +298,10 @@ class MergeSVC(LinearClassifier):
     def _current_options(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SOLVE_PARAMETERS}
 
-    def _keep(self, knowledge: Knowledge, model: LinearModel | PairwiseModel | None = None) -> Self:
+    def _keep(self, sums: Knowledge, running: Running, model: LinearModel | PairwiseModel | None = None) -> Self:
+        if self.engine is not None and self.engine.ranks.spmd:
+            # All ranks have the same ids, also if only one of them hands out its knowledge.
+            sums, running = replace(sums, provenance=sums.provenance + running.origins), Running()
         # The current options are kept for a model that is solved later: parameters set later wait for fit or resolve.
-        self._solved = Solved(knowledge, self._current_options(), model)
+        self._solved = Solved(sums, running, self._current_options(), model)
         return self

@@ -32,7 +32,7 @@ from mergesvm.files.atomic import replacing
 from mergesvm.files.content import Content
 from mergesvm.files.header import MAX_NUMBER, Header
 
-FORMAT = 5
+FORMAT = 6
 """The version of the format that is written; all versions up to it can be read."""
 
 NAME = "mergesvm"
@@ -65,7 +65,7 @@ def write_container(
     text = json.dumps(header)
     plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     try:
-        check(Header.of(text, str(path), NOT_WRITTEN), Content(plain, str(path), NOT_WRITTEN))
+        check(Header.of(text, str(path), NOT_WRITTEN, FORMAT), Content(plain, str(path), NOT_WRITTEN))
     except FileError as error:
         raise DataError(str(error)) from None
     labels = {
@@ -108,7 +108,7 @@ def read_container(path: str | os.PathLike[str], kind: str) -> tuple[Header, dic
             raise DamagedFileError(
                 f"{path} is damaged: its content does not match its digest. Copy or create it again."
             )
-        return Header.of(file.text, str(path)), arrays
+        return Header.of(file.text, str(path), number=file.number), arrays
 
 
 _KINDS = {

@@ -27,14 +27,18 @@ class Header:
     mergesvm.errors.InvalidHeaderError: The header of day.knowledge has no field 'solver'. Create the file again.
     """
 
-    def __init__(self, fields: dict[str, Any], source: str, cure: str = CREATE_AGAIN) -> None:
+    def __init__(self, fields: dict[str, Any], source: str, cure: str = CREATE_AGAIN, number: int = 1) -> None:
         self.fields = fields
         self.source = source
         self.cure = cure
+        self.format = number
 
     @classmethod
-    def of(cls, text: str, source: str, cure: str = CREATE_AGAIN) -> Header:
-        """Parse JSON, without duplicate fields or numbers that are not finite. ``cure`` ends the error messages."""
+    def of(cls, text: str, source: str, cure: str = CREATE_AGAIN, number: int = 1) -> Header:
+        """Parse JSON, without duplicate fields or numbers that are not finite.
+
+        ``cure`` ends the error messages; ``number`` is the format of the file.
+        """
 
         def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             fields = dict(pairs)
@@ -51,11 +55,11 @@ class Header:
             raise InvalidHeaderError(f"The header of {source} is not JSON: {error}.") from None
         if not isinstance(fields, dict):
             raise InvalidHeaderError(f"The header of {source} is not a JSON object.")
-        return cls(fields, source, cure)
+        return cls(fields, source, cure, number)
 
     def within(self, fields: dict[str, Any]) -> Header:
         """Return nested fields, with the same messages."""
-        return Header(fields, self.source, self.cure)
+        return Header(fields, self.source, self.cure, self.format)
 
     def refuse(self, what: str) -> NoReturn:
         """Raise an error for an invalid header."""

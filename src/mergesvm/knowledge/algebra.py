@@ -3,15 +3,16 @@
 Knowledge with addition is a commutative group up to rounding, with :meth:`Knowledge.zero` as its zero. Any partition of
 the rows, added in any order, gives the sums of all rows; and the anchor does not matter: ``reanchor(a, p) + b`` and
 ``a + b`` have the same sums about any point. tests/laws/test_algebra.py states these laws as properties. Pieces with
-different signatures raise an error, as does subtracting rows that were never added, as far as counts can tell.
+different signatures raise an error, as does merging a piece that is inside already, and subtracting one that is not, as
+far as ids and counts can tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,22 @@ from numpy.typing import NDArray
 from mergesvm.checks import listed
 from mergesvm.data.labels import Label
 from mergesvm.errors import KnowledgeError, SubtractionError
-from mergesvm.knowledge.provenance import without
+from mergesvm.knowledge.provenance.combine import joined, new_ids_for_copies, renamed, without
+from mergesvm.knowledge.provenance.origin import UNKNOWN, Origin, Provenance
+from mergesvm.knowledge.signature import Signature
 from mergesvm.knowledge.sums import MAX_ROWS, Sums
 
 Piece = TypeVar("Piece", bound=Sums)
+
+
+class HasArrays(Protocol):
+    """Knowledge with or without folds."""
+
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Return all arrays."""
+
+
+Stored = TypeVar("Stored", bound=HasArrays)
 
 WEIGHT_TOLERANCE = 1e-4
 """Sums of weights whose relative difference is below this may be equal but for rounding."""
@@ -40,8 +53,8 @@ MIN_CLASS_WEIGHT = 1e-100
 """Classes of smaller total weight are dropped."""
 
 
-def merge(pieces: Iterable[Piece]) -> Piece:
-    """Add many pieces at once.
+def merge(pieces: Iterable[Piece], *, force: bool = False) -> Piece:
+    """Add many pieces at once, of which none may be inside another; with ``force``, rows count as often as given.
 
     Pieces may have different classes; the result takes the anchor of the piece with the most rows.
     """
@@ -52,7 +65,29 @@ def merge(pieces: Iterable[Piece]) -> Piece:
         raise TypeError(f"Only knowledge can be merged, not {kind}. A fitted estimator has it as knowledge_.")
     if not pieces:
         raise KnowledgeError("There is nothing to merge: give at least one piece of knowledge.")
-    signature = reduce(lambda one, other: one.joined(other), (piece.signature for piece in pieces))
+    common_signature(pieces)  # pieces that do not match are the more important error
+    provenances = [origins_of(piece) for piece in pieces] if len(pieces) > 1 else [pieces[0].provenance]
+    if force:
+        copies = new_ids_for_copies(provenances)
+        provenances = [renamed(one, ids) for one, ids in zip(provenances, copies, strict=True)]
+    return replace(added(pieces), provenance=joined(provenances))
+
+
+def common_signature(pieces: Sequence[Sums]) -> Signature:
+    """Return the signature of a sum, or raise an error that names what differs."""
+    return reduce(lambda one, other: one.joined(other), (piece.signature for piece in pieces))
+
+
+def origins_of(knowledge: Sums) -> Provenance:
+    """Return the origins of knowledge, an unknown one without an id if it has rows without any origin."""
+    if knowledge.provenance or not knowledge.labels:
+        return knowledge.provenance
+    return (Origin(UNKNOWN, int(knowledge.rows.sum()), ""),)
+
+
+def added(pieces: Sequence[Piece]) -> Piece:
+    """Add the sums of pieces, without a look at their origins; the result has those of the first."""
+    signature = common_signature(pieces)
     anchor = max(pieces, key=lambda piece: int(piece.rows.sum())).anchor
     labels = tuple(sorted({label for piece in pieces for label in piece.labels}))
     position = {label: index for index, label in enumerate(labels)}
@@ -90,30 +125,42 @@ def merge(pieces: Iterable[Piece]) -> Piece:
             grams=tuple(grams),
             peaks=peaks,
             precision=lowest_precision(pieces),
-            provenance=tuple(origin for piece in pieces for origin in piece.provenance),
         )
     )
 
 
-def merge_stream(pieces: Iterable[Piece]) -> Piece | None:
+def merge_stream(pieces: Iterable[Stored], add: Callable[[list[Stored]], Stored]) -> Stored | None:
     """Add pieces as they arrive, with only a few in memory; return None if there are none.
 
     >>> import mergesvm as ms
-    >>> merge_stream(ms.learn([[float(i)]], ["odd" if i % 2 else "even"]) for i in range(5))
+    >>> merge_stream((ms.learn([[float(i)]], ["odd" if i % 2 else "even"]) for i in range(5)), merge)
     Knowledge of 5 rows x 1 feature in 2 classes: even 3, odd 2
     """
-    pending: list[Piece] = []
+    pending: list[Stored] = []
     size = 0
     for piece in pieces:
         pending.append(piece)
         size += sum(array.nbytes for array in piece.arrays())
         if size > MAX_PENDING_BYTES and len(pending) > 1:
-            pending, size = [merge(pending)], 0
-    return merge(pending) if pending else None
+            pending, size = [add(pending)], 0
+    return add(pending) if pending else None
 
 
-def subtract(whole: Piece, part: Piece) -> Piece:
-    """Subtract a piece: the result is the knowledge of the remaining rows, without classes that have none left."""
+def subtract(whole: Piece, part: Piece, *, force: bool = False) -> Piece:
+    """Subtract a piece: the result is the knowledge of the remaining rows, without classes that have none left.
+
+    Its pieces must be inside, unless ``force``: then those that are not are recorded as retired rows.
+    """
+    whole.signature.joined(part.signature, "subtract", "from")  # raises the more important error
+    origins = without(origins_of(whole), origins_of(part), force=force)
+    difference = subtracted(whole, part)
+    # Without rows nothing is inside, so what was retired need not be remembered.
+    nothing_left = not difference.labels and any(origin.taken_back for origin in origins)
+    return replace(difference, provenance=() if nothing_left else origins)
+
+
+def subtracted(whole: Piece, part: Piece) -> Piece:
+    """Subtract the sums of a piece, without a look at its origins; the result has those of the whole."""
     signature = whole.signature.joined(part.signature, "subtract", "from")
     position = {label: index for index, label in enumerate(whole.labels)}
     for label, rows, count in zip(part.labels, part.rows, part.counts, strict=True):
@@ -138,7 +185,6 @@ def subtract(whole: Piece, part: Piece) -> Piece:
         grams=tuple(grams),
         peaks=peaks,
         precision=lowest_precision((whole, part)),
-        provenance=without(whole.provenance, part.provenance),
     )
     # A class without rows is dropped, and its rounding errors with it.
     return recentred(take_classes(difference, np.flatnonzero(rows)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,22 @@ from mergesvm.data.labels import Label
 from mergesvm.data.layout import Layout
 from mergesvm.errors import FormError, KnowledgeError, ParameterError, SignatureError, SubtractionError
 from mergesvm.knowledge import algebra
-from mergesvm.knowledge.algebra import lowest_precision, reanchor, recentred, take_classes
+from mergesvm.knowledge.algebra import (
+    added,
+    common_signature,
+    lowest_precision,
+    origins_of,
+    reanchor,
+    recentred,
+    take_classes,
+)
 from mergesvm.knowledge.fold_assignment import FoldAssignment
-from mergesvm.knowledge.folds_format import load_folds, save_folds
+from mergesvm.knowledge.folds_format import fold_origins, load_folds, save_folds
 from mergesvm.knowledge.knowledge import Knowledge, counted
-from mergesvm.knowledge.provenance import Provenance, without
-from mergesvm.knowledge.select import as_list, only
+from mergesvm.knowledge.provenance.combine import joined, new_ids_for_copies, renamed, without
+from mergesvm.knowledge.provenance.extent import Extent
+from mergesvm.knowledge.provenance.origin import Provenance
+from mergesvm.knowledge.select import as_list, restricted
 
 MAX_SUBTRACTED_FRACTION = 0.9
 """If a fold has more than this fraction of a class, the other folds are added up: a difference would lose a digit."""
@@ -41,7 +51,7 @@ class Folds:
     assignment : FoldAssignment, optional
         The rule by which rows were assigned to folds.
     provenance : tuple of Origin
-        The files from which all pieces were learned.
+        The pieces from which all folds were learned (default: those of the parts).
 
     Examples
     --------
@@ -71,7 +81,7 @@ class Folds:
             raise KnowledgeError(
                 f"{self.assignment.count} folds need {self.assignment.count} pieces of knowledge, not {len(parts)}."
             )
-        signature = reduce(lambda one, other: one.joined(other), (piece.signature for piece in pieces))
+        signature = common_signature(pieces)
         if not signature.per_class:
             raise FormError(
                 "Folds need the sums of every class, which the pooled form does not have. Learn with per_class=True."
@@ -80,35 +90,45 @@ class Folds:
         alike = [replace(piece, signature=signature, precision=precision) for piece in pieces]
         self.signature, self.parts = signature, tuple(alike[: len(parts)])
         self.rest = alike[-1] if rest is not None and rest.labels else None
-        origins = tuple(origin for piece in pieces for origin in piece.provenance)
-        self.provenance = origins if provenance is None else provenance
+        self.provenance = joined(map(origins_of, pieces)) if provenance is None else provenance
 
     @classmethod
     def of_cells(
-        cls, cells: Knowledge, assignment: FoldAssignment, anchors: NDArray[np.float64] | None = None
+        cls,
+        cells: Knowledge,
+        assignment: FoldAssignment,
+        anchors: NDArray[np.float64] | None = None,
+        origins: Mapping[int, Provenance] | None = None,
     ) -> Folds:
         """Build folds from knowledge whose classes are the cells: one class in one fold each.
 
-        ``anchors`` gives each fold its own anchor, the last one for rows that are never held out.
+        ``anchors`` gives each fold its own anchor, the last one for rows that are never held out. ``origins`` are those
+        of each fold; without them, the rows of all origins were divided among the folds.
         """
         places: list[Any] = list(cells.labels)
         if assignment.by == "given":  # a rank with rows of few folds does not know the number of all
             assignment = replace(assignment, count=max([assignment.count, *(cell.fold + 1 for cell in places)]))
 
+        rest, total = any(cell.fold < 0 for cell in places), cells.provenance
+        if origins is None:
+            total = restricted(total, lambda _: Extent.divided(assignment.count, rest))
+
         def part(fold: int) -> Knowledge:
             anchor = cells.anchor if anchors is None else anchors[fold]
-            mine = [cell for cell in places if cell.fold == fold]
-            if not mine:
-                return Knowledge.zero(cells.signature, anchor)
-            labels = tuple(cell.label for cell in mine)
-            return replace(only(cells, mine), labels=labels, anchor=anchor, provenance=())
+            mine = fold_origins(total, fold) if origins is None else origins[fold]
+            at = [place for place, cell in enumerate(places) if cell.fold == fold]
+            if not at:
+                return replace(Knowledge.zero(cells.signature, anchor), provenance=mine)
+            labels = tuple(places[place].label for place in at)
+            return replace(take_classes(cells, np.array(at)), labels=labels, anchor=anchor, provenance=mine)
 
-        return cls([part(fold) for fold in range(assignment.count)], part(-1), assignment, cells.provenance)
+        parts = [part(fold) for fold in range(assignment.count)]
+        return cls(parts, part(-1) if rest else None, assignment, total)
 
     @cached_property
     def total(self) -> Knowledge:
         """The knowledge of all rows."""
-        return replace(algebra.merge(self.pieces()), provenance=self.provenance)
+        return replace(added(self.pieces()), provenance=self.provenance)
 
     def train(self, fold: int) -> Knowledge:
         """Return the knowledge of all rows except those of one fold."""
@@ -123,17 +143,18 @@ class Folds:
             if rows[at] == 0:
                 continue
             if _difference_cancels(total, at, held_out, held):
-                kept = algebra.merge([only(piece, [label]) for piece in others if label in piece.labels])
+                kept = added([_class_of(piece, label) for piece in others if label in piece.labels])
                 kept = reanchor(kept, total.anchor)
                 counts[at], sums[at], grams[at] = kept.counts[0], kept.sums[0], kept.grams[0]
             else:
                 counts[at] -= held_out.counts[held]
                 sums[at] -= held_out.sums[held]
                 grams[at] = total.grams[at] - held_out.grams[held]
-        difference = replace(total, rows=rows, counts=counts, sums=sums, grams=tuple(grams), provenance=())
+        difference = replace(total, rows=rows, counts=counts, sums=sums, grams=tuple(grams))
         difference = take_classes(difference, np.flatnonzero(rows))
         # If all remaining rows are far from the anchor, the anchors of the other folds are better.
-        return difference if recentred(difference) is difference else replace(algebra.merge(others), provenance=())
+        left = difference if recentred(difference) is difference else added(others)
+        return replace(left, provenance=without(total.provenance, origins_of(self.parts[fold]), force=True))
 
     def _place(self, fold: int) -> int:
         if not -len(self) <= fold < len(self):
@@ -165,6 +186,10 @@ class Folds:
         """The number of rows of each fold, (folds,)."""
         return np.array([part.rows.sum() for part in self.parts], dtype=np.int64)
 
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Return the arrays of all folds."""
+        return tuple(array for piece in self.pieces() for array in piece.arrays())
+
     def select(self, features: Sequence[Any]) -> Folds:
         """Return folds of some features; see :meth:`Knowledge.select`."""
         return self._map(lambda piece: piece.select(features))
@@ -172,23 +197,35 @@ class Folds:
     def only(self, classes: Iterable[Label]) -> Folds:
         """Return folds of some classes; see :meth:`Knowledge.only`."""
         wanted = list(as_list(classes))
-        self.total.only(wanted)
-        return self._map(lambda piece: _some(piece, wanted))
+        origins = self.total.only(wanted).provenance
+
+        def chosen(extent: Extent) -> Extent:
+            return extent if origins == self.provenance else extent.of_classes(wanted, self.labels)
+
+        return self._map(lambda piece: _some(piece, wanted), chosen)
 
     def join(self, groups: Mapping[Label, Iterable[Label]]) -> Folds:
         """Return the folds with each group of classes joined into one class; see :meth:`Knowledge.join`."""
         self.total.join(groups)
         groups = {name: list(as_list(members)) for name, members in groups.items()}
 
-        def joined(piece: Knowledge) -> Knowledge:
+        def renamed_classes(piece: Knowledge) -> Knowledge:
             known = {name: [label for label in old if label in piece.labels] for name, old in groups.items()}
             return piece.join({name: old for name, old in known.items() if old})
 
-        return self._map(joined)
+        return self._map(renamed_classes, lambda extent: extent._replace(joined=extent.joined or bool(groups)))
 
-    def _map(self, change: Callable[[Knowledge], Knowledge]) -> Folds:
-        rest = None if self.rest is None else change(self.rest)
-        return Folds([change(part) for part in self.parts], rest, self.assignment, self.provenance)
+    def _map(
+        self, change: Callable[[Knowledge], Knowledge], restrict: Callable[[Extent], Extent] = lambda extent: extent
+    ) -> Folds:
+        """Change all pieces; ``restrict`` says which of their rows are left, in the same way for all."""
+
+        def changed(piece: Knowledge) -> Knowledge:
+            return replace(change(piece), provenance=restricted(piece.provenance, restrict))
+
+        rest = None if self.rest is None else changed(self.rest)
+        parts = [changed(part) for part in self.parts]
+        return Folds(parts, rest, self.assignment, restricted(self.provenance, restrict))
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -200,21 +237,46 @@ class Folds:
         return iter(self.parts)
 
     def __add__(self, other: object) -> Folds:
-        return merge([self, other]) if isinstance(other, Folds) else NotImplemented
+        return self.plus([other]) if isinstance(other, Folds) else NotImplemented
 
     def __radd__(self, other: object) -> Folds:
         # sum(folds) starts with 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __sub__(self, other: object) -> Folds:
-        if not isinstance(other, Folds):
-            return NotImplemented
+        return self.minus(other) if isinstance(other, Folds) else NotImplemented
+
+    def plus(self, others: Sequence[Folds], *, force: bool = False) -> Folds:
+        """Return the sum with others, fold by fold; see :func:`mergesvm.merge`."""
+        for other in others:
+            check_same_assignment(self, other, "add", "to")
+        given = [self, *others]
+        common_signature([folds.parts[0] for folds in given])
+        if force:  # a copy has the same new id in all folds
+            copies = new_ids_for_copies(folds.provenance for folds in given)
+            given = [folds._with_ids(ids) for folds, ids in zip(given, copies, strict=True)]
+        origins = joined(folds.provenance for folds in given)
+        parts = [algebra.merge([folds.parts[fold] for folds in given]) for fold in range(len(self))]
+        rests = [folds.rest for folds in given if folds.rest is not None]
+        return Folds(parts, algebra.merge(rests) if rests else None, self.assignment, origins)
+
+    def minus(self, other: Folds, *, force: bool = False) -> Folds:
+        """Return the difference, fold by fold; see :func:`mergesvm.subtract`."""
         check_same_assignment(self, other, "subtract", "from")
-        left = [_subtracted(self.parts[fold], other.parts[fold], f"fold {fold}") for fold in range(len(self))]
+        origins = without(self.provenance, other.provenance, force=force)
+        pairs = enumerate(zip(self.parts, other.parts, strict=True))
+        left = [_subtracted(*pair, f"fold {fold}", force) for fold, pair in pairs]
         rest = self.rest
         if other.rest is not None:
-            rest = _subtracted(rest or Knowledge.zero(self.signature), other.rest, "rows never held out")
-        return Folds(left, rest, self.assignment, without(self.provenance, other.provenance))
+            rest = _subtracted(rest or Knowledge.zero(self.signature), other.rest, "rows never held out", force)
+        return Folds(left, rest, self.assignment, origins)
+
+    def _with_ids(self, ids: dict[str, str]) -> Folds:
+        def change(piece: Knowledge) -> Knowledge:
+            return replace(piece, provenance=renamed(piece.provenance, ids))
+
+        rest = None if self.rest is None else change(self.rest)
+        return Folds([change(part) for part in self.parts], rest, self.assignment, renamed(self.provenance, ids))
 
     def __getstate__(self) -> dict[str, Any]:
         # The total can be computed again.
@@ -245,32 +307,6 @@ class Folds:
         return f"Folds of {sizes} rows{never}: {self.total!r}"
 
 
-Learned = TypeVar("Learned", Knowledge, Folds)
-
-
-def merge(pieces: Iterable[Learned]) -> Learned:
-    """Add many pieces at once. Pieces may have different classes; folds are added fold by fold.
-
-    >>> import mergesvm as ms
-    >>> ms.merge(ms.learn([[float(i)]], ["odd" if i % 2 else "even"]) for i in range(5))
-    Knowledge of 5 rows x 1 feature in 2 classes: even 3, odd 2
-    """
-    given: list[Any] = list(pieces)
-    folded = [isinstance(piece, Folds) for piece in given]
-    if not any(folded):
-        return algebra.merge(given)  # type: ignore[no-any-return]
-    if not all(folded):
-        raise TypeError("Cannot merge folds and knowledge. Use folds.total for the knowledge of all folds.")
-    first = given[0]
-    for other in given[1:]:
-        check_same_assignment(first, other, "add", "to")
-    parts = [algebra.merge([piece.parts[fold] for piece in given]) for fold in range(len(first))]
-    rests = [piece.rest for piece in given if piece.rest is not None]
-    origins = tuple(origin for piece in given for origin in piece.provenance)
-    whole: Any = Folds(parts, algebra.merge(rests) if rests else None, first.assignment, origins)
-    return whole  # type: ignore[no-any-return]
-
-
 def check_same_assignment(mine: Folds, theirs: Folds, verb: str, preposition: str) -> None:
     """Raise an error unless both assign rows to folds by the same rule."""
     one, other = mine.assignment, theirs.assignment
@@ -282,9 +318,9 @@ def check_same_assignment(mine: Folds, theirs: Folds, verb: str, preposition: st
         )
 
 
-def _subtracted(whole: Knowledge, part: Knowledge, where: str) -> Knowledge:
+def _subtracted(whole: Knowledge, part: Knowledge, where: str, force: bool) -> Knowledge:
     try:
-        return whole - part
+        return algebra.subtract(whole, part, force=force)
     except SubtractionError as error:
         raise SubtractionError(f"In {where}: {error}") from None
 
@@ -295,6 +331,10 @@ def _difference_cancels(total: Knowledge, at: int, held_out: Knowledge, held: in
         return True
     squares, all_squares = held_out.grams[held].diagonal(), total.grams[at].diagonal()
     return bool((squares > MAX_SUBTRACTED_FRACTION * all_squares).any())
+
+
+def _class_of(piece: Knowledge, label: Label) -> Knowledge:
+    return take_classes(piece, np.array([piece.labels.index(label)]))
 
 
 def _some(piece: Knowledge, wanted: list[Label]) -> Knowledge:

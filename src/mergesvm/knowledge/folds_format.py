@@ -11,16 +11,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.errors import ParameterError
+from mergesvm.errors import DuplicatePieceError, ParameterError
 from mergesvm.files.container import read_container, write_container
 from mergesvm.files.content import Content
 from mergesvm.files.header import Header
 from mergesvm.knowledge.fold_assignment import RULES, Cell, FoldAssignment
 from mergesvm.knowledge.format import knowledge_parts, read_classes, read_signature, read_sums
 from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.provenance.combine import joined
+from mergesvm.knowledge.provenance.format import (
+    FIRST_FORMAT_WITH_IDS,
+    check_distinct,
+    origin_fields,
+    read_origin,
+    read_provenance,
+)
+from mergesvm.knowledge.provenance.origin import Origin, Provenance
+from mergesvm.knowledge.select import restricted
 from mergesvm.knowledge.sums_format import StoredSums
 
 KIND = "folds"
+
+FoldOrigins = dict[int, Provenance]
+"""The origins of each fold; fold -1 is never held out."""
 
 
 def save_folds(
@@ -50,6 +63,8 @@ def save_folds(
     )
     header, arrays = knowledge_parts(every)
     del arrays["anchor"]
+    origins = {fold: piece.provenance for fold, piece in pieces.items()}
+    header["provenance"] = _provenance_fields(total.provenance, origins)
     header |= {"folds": [{"count": assignment.count, "by": assignment.by, "column": assignment.column}]}
     arrays["anchors"] = np.array([piece.anchor for piece in pieces.values()])
     table = [(total.labels.index(label), fold) for label, fold, _ in cells]
@@ -57,14 +72,24 @@ def save_folds(
     write_container(path, KIND, header, arrays, _read_folds, overwrite=overwrite)
 
 
-def load_folds(path: str | os.PathLike[str]) -> tuple[Knowledge, FoldAssignment, NDArray[np.float64]]:
-    """Read folds from a file: the knowledge by cell, the assignment, and the anchor of each fold."""
+def fold_origins(origins: Provenance, fold: int) -> Provenance:
+    """Return the origins of one fold, of pieces whose rows were divided among the folds."""
+    known = tuple(origin for origin in origins if origin.id is not None)
+    return restricted(known, lambda extent: extent.of_fold(fold))
+
+
+def load_folds(
+    path: str | os.PathLike[str],
+) -> tuple[Knowledge, FoldAssignment, NDArray[np.float64], FoldOrigins]:
+    """Read folds from a file: the knowledge by cell, the assignment, and the anchor and origins of each fold."""
     header, arrays = read_container(path, KIND)
-    stored, assignment, anchors = _read_folds(header, Content(arrays, str(path)))
-    return stored.unpacked(Knowledge), assignment, anchors
+    stored, assignment, anchors, origins = _read_folds(header, Content(arrays, str(path)))
+    return stored.unpacked(Knowledge), assignment, anchors, origins
 
 
-def _read_folds(header: Header, content: Content) -> tuple[StoredSums, FoldAssignment, NDArray[np.float64]]:
+def _read_folds(
+    header: Header, content: Content
+) -> tuple[StoredSums, FoldAssignment, NDArray[np.float64], FoldOrigins]:
     signature = read_signature(header, content)
     if not signature.per_class:
         header.refuse("has folds in the pooled form")
@@ -80,7 +105,51 @@ def _read_folds(header: Header, content: Content) -> tuple[StoredSums, FoldAssig
         content.refuse("a class without rows")
     cells: Any = tuple(Cell(labels[label], fold) for label, fold in places)
     anchors = content.expect("anchors", (assignment.count + 1, signature.width))
-    return read_sums(header, content, signature, anchors[-1], cells), assignment, anchors
+    total, origins = _read_provenance(header, assignment)
+    return read_sums(header, content, signature, anchors[-1], cells, total), assignment, anchors, origins
+
+
+def _provenance_fields(total: Provenance, by_fold: dict[int, Provenance]) -> list[dict[str, Any]]:
+    """Return the origins of folds: those divided among the folds once, without a fold, others with their fold."""
+    count = len(by_fold) - 1
+    undivided = {
+        (origin.id, origin.taken_back)
+        for fold, origins in by_fold.items()
+        for origin in origins
+        if origin.extent.n_folds != count or origin.extent.folds.values != frozenset([fold])
+    }
+    apart = [
+        (origin, fold)
+        for fold, origins in by_fold.items()
+        for origin in origins
+        if (origin.id, origin.taken_back) in undivided
+    ]
+    unnumbered = {origin for origin, _ in apart if origin.id is None}
+    divided = [origin for origin in total if (origin.id, origin.taken_back) not in undivided or origin.id is None]
+    entries = [(origin, None) for origin in divided if origin not in unnumbered] + apart
+    return [{**origin_fields(origin), "fold": fold} for origin, fold in entries]
+
+
+def _read_provenance(header: Header, assignment: FoldAssignment) -> tuple[Provenance, dict[int, Provenance]]:
+    """Read the origins of all rows, and those of each fold."""
+    if header.format < FIRST_FORMAT_WITH_IDS:
+        return read_provenance(header), dict.fromkeys(range(-1, assignment.count), ())
+    entries: dict[int | None, list[Origin]] = {fold: [] for fold in (None, *range(-1, assignment.count))}
+    for part in header.parts("provenance"):
+        origin, fold = read_origin(part), part.take("fold", int, type(None))
+        if fold not in entries:
+            header.refuse(f"has a piece in fold {fold}, which does not exist")
+        if fold is None and origin.id is not None and origin.extent.n_folds != assignment.count:
+            header.refuse("has a piece that is not divided among the folds, and in none of them")
+        entries[fold].append(origin)
+    for origins in entries.values():
+        check_distinct(header, origins)
+    divided = tuple(entries.pop(None))
+    try:
+        total = joined([divided, *map(tuple, entries.values())])
+    except DuplicatePieceError:
+        header.refuse("has a piece that occurs twice in 'provenance'")
+    return total, {fold: (*fold_origins(divided, fold), *own) for fold, own in entries.items() if fold is not None}
 
 
 def _read_assignment(header: Header) -> FoldAssignment:

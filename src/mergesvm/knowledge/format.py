@@ -19,7 +19,8 @@ from mergesvm.files.content import Content
 from mergesvm.files.header import MAX_NUMBER, Header
 from mergesvm.knowledge.algebra import Piece, n_grams
 from mergesvm.knowledge.gram.triangles import packed
-from mergesvm.knowledge.provenance import Origin, Provenance
+from mergesvm.knowledge.provenance.format import provenance_fields, read_provenance
+from mergesvm.knowledge.provenance.origin import Provenance
 from mergesvm.knowledge.signature import Signature
 from mergesvm.knowledge.sums import ROUNDING, Sums
 from mergesvm.knowledge.sums_format import StoredSums, checked_sums
@@ -64,14 +65,20 @@ def load_knowledge(path: str | os.PathLike[str], kind: type[Piece]) -> Piece:
 def _read_knowledge(header: Header, content: Content) -> StoredSums:
     signature = read_signature(header, content)
     labels = read_classes(header, signature.labels)
-    return read_sums(header, content, signature, content.expect("anchor", (signature.width,)), labels)
+    anchor = content.expect("anchor", (signature.width,))
+    return read_sums(header, content, signature, anchor, labels, read_provenance(header))
 
 
 def read_sums(
-    header: Header, content: Content, signature: Signature, anchor: NDArray[np.float64], labels: tuple[Any, ...]
+    header: Header,
+    content: Content,
+    signature: Signature,
+    anchor: NDArray[np.float64],
+    labels: tuple[Any, ...],
+    provenance: Provenance,
 ) -> StoredSums:
     """Read the sums of these classes, and check them; no other arrays may be left."""
-    precision, provenance = header.text("precision", *ROUNDING), read_provenance(header)
+    precision = header.text("precision", *ROUNDING)
     count = n_grams(labels, signature.per_class)
     arrays = checked_sums(content, signature.width, len(labels), count, precision)
     return StoredSums(signature, anchor, labels, *arrays, precision, provenance)
@@ -118,19 +125,6 @@ def read_classes(header: Header, kind: str | None) -> tuple[Label, ...]:
     if any(not one < other for one, other in pairwise(labels)):  # type: ignore[operator]
         header.refuse("has classes that are not sorted")
     return labels
-
-
-def provenance_fields(provenance: Provenance) -> list[dict[str, Any]]:
-    """Return provenance as header fields."""
-    return [vars(origin) for origin in provenance]
-
-
-def read_provenance(header: Header) -> Provenance:
-    """Read provenance from a header, and check it."""
-    return tuple(
-        Origin(part.text("source"), part.whole("rows"), part.text("when"), part.truth("taken_back"))
-        for part in header.parts("provenance")
-    )
 
 
 def _label(header: Header, name: str) -> Label:

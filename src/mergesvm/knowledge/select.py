@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 from mergesvm.checks import listed
 from mergesvm.data.labels import Label, label_kind, plain_label
 from mergesvm.errors import FormError, ParameterError
-from mergesvm.knowledge.algebra import Piece, merge, take_classes
+from mergesvm.knowledge.algebra import Piece, added, take_classes
+from mergesvm.knowledge.provenance.extent import Extent
+from mergesvm.knowledge.provenance.origin import Provenance
 from mergesvm.knowledge.sums import Sums
 
 
@@ -44,7 +47,19 @@ def only(knowledge: Piece, classes: Iterable[Label]) -> Piece:
     _check_known(knowledge, wanted)
     if not knowledge.per_class and wanted != set(knowledge.labels):
         raise FormError("The pooled form cannot separate classes. Learn with per_class=True to choose classes later.")
-    return take_classes(knowledge, np.flatnonzero([label in wanted for label in knowledge.labels]))
+    chosen = take_classes(knowledge, np.flatnonzero([label in wanted for label in knowledge.labels]))
+    if chosen.labels == knowledge.labels:
+        return chosen
+    origins = restricted(knowledge.provenance, lambda extent: extent.of_classes(wanted, knowledge.labels))
+    return replace(chosen, provenance=origins)
+
+
+def restricted(provenance: Provenance, change: Callable[[Extent], Extent]) -> Provenance:
+    """Return the origins of a part of the rows, where they have ids."""
+    change = lru_cache(change)  # nearly always they are the same
+    return tuple(
+        origin if origin.id is None else origin._replace(extent=change(origin.extent)) for origin in provenance
+    )
 
 
 def join(knowledge: Piece, groups: Mapping[Label, Iterable[Label]]) -> Piece:
@@ -71,13 +86,16 @@ def join(knowledge: Piece, groups: Mapping[Label, Iterable[Label]]) -> Piece:
             f"New class names must be of the same kind as the others, not {listed(groups)} among "
             f"{listed(knowledge.labels)}."
         )
-    knowledge = replace(knowledge, signature=replace(knowledge.signature, labels=next(iter(kinds), None)))
+    origins = knowledge.provenance
+    if new_names:
+        origins = restricted(origins, lambda extent: extent._replace(joined=True))
+    kind = next(iter(kinds), None)
+    knowledge = replace(knowledge, signature=replace(knowledge.signature, labels=kind), provenance=origins)
     if not knowledge.per_class:
         return _join_pooled(knowledge, renamed)
-    pieces = [
-        replace(only(knowledge, [label]), labels=(name,)) for label, name in zip(knowledge.labels, renamed, strict=True)
-    ]
-    return merge(pieces) if pieces else knowledge
+    at = np.arange(len(renamed))[:, None]
+    pieces = [replace(take_classes(knowledge, at[index]), labels=(name,)) for index, name in enumerate(renamed)]
+    return added(pieces) if pieces else knowledge
 
 
 def _join_pooled(knowledge: Piece, renamed: list[Label]) -> Piece:

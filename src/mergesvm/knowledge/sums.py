@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
 from mergesvm.knowledge.gram.triangles import packed, unpacked
-from mergesvm.knowledge.provenance import Provenance
+from mergesvm.knowledge.provenance.origin import Provenance
 from mergesvm.knowledge.signature import Signature
 
 ROUNDING = {"float64": 2.0**-42, "float32": 2.0**-20}

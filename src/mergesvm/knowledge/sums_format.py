@@ -12,7 +12,7 @@ from mergesvm.files.content import Content
 from mergesvm.files.header import MAX_NUMBER
 from mergesvm.knowledge.algebra import Piece
 from mergesvm.knowledge.gram.triangles import triangle_size, unpacked
-from mergesvm.knowledge.provenance import Provenance
+from mergesvm.knowledge.provenance.origin import Provenance
 from mergesvm.knowledge.signature import Signature
 from mergesvm.knowledge.sums import MAX_ROWS
 

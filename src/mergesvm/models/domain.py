@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.provenance import Provenance
+from mergesvm.knowledge.provenance.origin import Provenance
 from mergesvm.knowledge.signature import Signature
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 import mergesvm
-from mergesvm.knowledge.provenance import now
+from mergesvm.knowledge.provenance.origin import now
 from mergesvm.multiclass.schemes import MULTICLASS_SCHEMES
 from mergesvm.reports.answers import Answers
 from mergesvm.reports.cards.features import feature_cards

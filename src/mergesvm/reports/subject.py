@@ -8,7 +8,8 @@ from typing import Any
 
 from mergesvm.analysis.pieces.pieces import named_pieces
 from mergesvm.errors import KnowledgeError
-from mergesvm.knowledge.folds import Folds, merge
+from mergesvm.knowledge.combine import merge
+from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge, counted
 
 MAX_PIECES_AS_FOLDS = 20

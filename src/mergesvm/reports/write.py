@@ -11,7 +11,7 @@ from typing import Any
 from mergesvm.analysis.evaluation import Evaluation
 from mergesvm.errors import ParameterError
 from mergesvm.files.atomic import write_atomically
-from mergesvm.knowledge.provenance import now
+from mergesvm.knowledge.provenance.origin import now
 from mergesvm.reports.answers import Answers, ReportOptions, answer
 from mergesvm.reports.as_json import answers_facts, as_json_value
 from mergesvm.reports.evaluation_page import evaluation_page

@@ -364,7 +364,7 @@ def test_rows_must_be_those_that_were_learned(several):
 
 def test_indefinite_sums_raise_an_error(several):
     X, y = several
-    wrong = ms.learn(X, y, folds=3) - ms.learn(X[:30] * 9, y[:30], folds=3)
+    wrong = ms.subtract(ms.learn(X, y, folds=3), ms.learn(X[:30] * 9, y[:30], folds=3), force=True)
     with pytest.raises(IndefiniteError):
         ms.validate(wrong)
 

@@ -282,7 +282,7 @@ def test_invalid_pieces_raise_errors():
         influence([pieces[0], ms.learn(X[:, :2], y)])
     with pytest.raises(ParameterError, match="C must be"):
         influence(pieces, C=-1)
-    unsound = ms.learn(X[:9], y[:9] * 0) - ms.learn(100 * X[9:11], y[9:11] * 0)
+    unsound = ms.subtract(ms.learn(X[:9], y[:9] * 0), ms.learn(100 * X[9:11], y[9:11] * 0), force=True)
     with pytest.raises(IndefiniteError):
         influence([unsound, ms.learn(X[20:30], y[20:30] * 0 + 1)])
     with pytest.raises(KnowledgeError, match="class 9"):

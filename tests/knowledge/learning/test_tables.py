@@ -50,7 +50,7 @@ def test_a_table_is_learned_by_its_columns(table, form, categories):
     found = ms.learn(FORMS[form](table), label="sold", weight="weight", categories=categories, batch_rows=7)
     expected = ms.learn(encoded(table), table["sold"], table["weight"], feature_names=NAMES)
     assert found.layout.names == tuple(NAMES)
-    assert found.provenance == ()
+    assert [(origin.source, origin.rows) for origin in found.provenance] == [("a table in memory", 90)]
     assert_same(found, expected)
 
 

@@ -16,7 +16,8 @@ from reference import blobs
 @pytest.mark.parametrize("per_class", [True, False])
 def test_taking_back_other_rows_is_found_out_when_solving(per_class):
     X, y = blobs(n=50, classes=2)
-    wrong = ms.learn(X, y, per_class=per_class) - ms.learn(X[:40] * 5, y[:40], per_class=per_class)
+    whole, other = ms.learn(X, y, per_class=per_class), ms.learn(X[:40] * 5, y[:40], per_class=per_class)
+    wrong = ms.subtract(whole, other, force=True)
     with pytest.raises(ms.errors.IndefiniteError, match="had never been added"):
         ms.solve(wrong)
 
@@ -31,14 +32,14 @@ def test_honest_retirement_is_never_refused(precision, width):
     left = ms.learn(X, y, precision=precision)
     for start in range(0, 29_990, 2_999):
         part = slice(start, start + 2_999)
-        left = left - ms.learn(X[part], y[part], precision=precision)
+        left = ms.subtract(left, ms.learn(X[part], y[part], precision=precision), force=True)
         check_sound(left)
     assert left.rows.sum() == 10
 
 
 def test_what_was_taken_back_wrongly_is_not_hidden_by_what_comes_after():
     X, y = blobs(n=50, classes=2)
-    wrong = ms.learn(X, y) - ms.learn(X[:40] * 5, y[:40])
+    wrong = ms.subtract(ms.learn(X, y), ms.learn(X[:40] * 5, y[:40]), force=True)
     more = ms.learn(X[:5] / 10, y[:5])
     for later in (wrong + more, more + wrong, (wrong + more) - more):
         with pytest.raises(ms.errors.IndefiniteError):
@@ -50,14 +51,16 @@ def test_the_largest_sums_are_remembered_through_all_that_follows():
     whole, one, two = ms.learn(X, y), ms.learn(X[:30], y[:30]), ms.learn(X[30:60], y[30:60])
     diagonals = np.array([gram.diagonal() for gram in whole.grams])
     assert (whole.peaks == 0).all()
-    for left in (whole - one, (whole - one) - two, ((whole - one) - two) + one, one + ((whole - one) - two)):
+    less = ms.subtract(whole, one, force=True)
+    least = ms.subtract(less, two, force=True)
+    for left in (less, least, least + one, one + least):
         assert (left.peaks >= diagonals).all()
 
 
 def test_a_negative_variance_is_found_where_the_sum_of_squares_is_still_positive():
     X = np.r_[np.arange(10.0) + 3.0, -100.0, 100.0][:, None]
     whole = ms.learn(X, ["a"] * 10 + ["b"] * 2, anchor=np.zeros(1))
-    wrong = whole - ms.learn(np.full((5, 1), 2.0), ["a"] * 5, anchor=np.zeros(1))
+    wrong = ms.subtract(whole, ms.learn(np.full((5, 1), 2.0), ["a"] * 5, anchor=np.zeros(1)), force=True)
     assert wrong.anchor[0] == 0
     assert 0 < wrong.grams[0][0, 0] < wrong.sums[0, 0] ** 2 / wrong.counts[0]
     with pytest.raises(ms.errors.IndefiniteError, match="class 'a'"):
@@ -89,12 +92,12 @@ def test_honest_retirement_of_mapped_rows_is_never_refused(features, precision):
     parts = np.array_split(np.random.default_rng(0).permutation(len(X)), 12)
     with Threads.single_threaded_blas():
         for part in parts[:-1]:
-            left = left - ms.learn(X[part], y[part], features=features)
+            left = ms.subtract(left, ms.learn(X[part], y[part], features=features), force=True)
             check_sound(left)
         assert left.rows.sum() == len(parts[-1])
         # And yet other rows are found out.
         with pytest.raises(ms.errors.IndefiniteError):
-            check_sound(whole - ms.learn(X[:100] * 1.5, y[:100], features=features))
+            check_sound(ms.subtract(whole, ms.learn(X[:100] * 1.5, y[:100], features=features), force=True))
 
 
 @pytest.mark.parametrize("per_class", [True, False])
@@ -102,7 +105,7 @@ def test_honest_retirement_of_mapped_rows_is_never_refused(features, precision):
 def test_only_in_a_drawn_feature_that_hardly_varies_rounding_is_forgiven(features, per_class):
     X, y = load_digits(n_class=3, return_X_y=True)
     terms = {"features": features and features.freeze(X), "per_class": per_class}
-    left = ms.learn(X, y, **terms) - ms.learn(X[:99], y[:99], **terms)
+    left = ms.subtract(ms.learn(X, y, **terms), ms.learn(X[:99], y[:99], **terms), force=True)
     usual = left.peaks.mean()
 
     def spoiled(share):

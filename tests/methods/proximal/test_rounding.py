@@ -80,15 +80,15 @@ def test_adding_after_subtracting_is_subtracting_after_adding(seed):
     B[:, 3] = B[:, 1] + B[:, 2]
     y = np.arange(400) % 2
     a, b, c = ms.learn(A, y), ms.learn(A[:10], y[:10]), ms.learn(B, y[:300])
-    one, other = ms.solve((a - b) + c).scores(B), ms.solve((a + c) - b).scores(B)
-    np.testing.assert_allclose(one, other, atol=1e-9)
+    one, other = ms.subtract(a, b, force=True) + c, ms.subtract(a + c, b, force=True)
+    np.testing.assert_allclose(ms.solve(one).scores(B), ms.solve(other).scores(B), atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_all_but_one_row_can_be_taken_back(seed):
     X = np.random.default_rng(seed).normal(size=(146, 4)) * [2e2, 1.6e7, 5e4, 1e6]
     y = np.arange(146) % 2
-    left = ms.solve(ms.learn(X, y) - ms.learn(X[1:], y[1:])).scores(X[:1])
+    left = ms.solve(ms.subtract(ms.learn(X, y), ms.learn(X[1:], y[1:]), force=True)).scores(X[:1])
     np.testing.assert_allclose(left, ms.solve(ms.learn(X[:1], y[:1])).scores(X[:1]), atol=1e-9)
 
 
@@ -122,7 +122,7 @@ def test_weights_of_very_different_size_are_taken_back_one_by_one():
     X = np.arange(300.0)[:, None]
     k = ms.learn(X, ["a"] * 300, weights)
     for i in range(300):
-        k = k - ms.learn(X[[i]], ["a"], weights[[i]])
+        k = ms.subtract(k, ms.learn(X[[i]], ["a"], weights[[i]]), force=True)
     assert k.labels == ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from mergesvm.data.labels import Label
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import KnowledgeError, ParameterError
-from mergesvm.knowledge.algebra import CANCELLATION_FACTOR
+from mergesvm.knowledge.algebra import CANCELLATION_FACTOR, origins_of
 from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.provenance.combine import joined
 from mergesvm.knowledge.signature import Signature
 
 Numbers = NDArray[np.float64]
@@ -77,7 +79,7 @@ class Pieces:
             grams=tuple(gram for gram, _ in found),
             peaks=np.maximum([peaks for _, peaks in found], _summed_peaks(each, labels, signature)),
             precision="float32" if any(piece.precision == "float32" for piece in each) else "float64",
-            provenance=tuple(origin for piece in each for origin in piece.provenance),
+            provenance=joined(map(origins_of, each)),
         )
         return cls(each, total, grams, rows, counts, sums, shifts)
 
@@ -127,8 +129,8 @@ def named_pieces(pieces: Any, min_pieces: int = 2) -> tuple[tuple[str, ...], tup
 
 def _default_names(each: tuple[Knowledge, ...]) -> tuple[str, ...]:
     sources = [piece.provenance[0].source if len(piece.provenance) == 1 else "" for piece in each]
-    unique = [bool(source) and sources.count(source) == 1 for source in sources]
-    return tuple(sources[index] if unique[index] else f"piece {index}" for index in range(len(each)))
+    times = Counter(sources)
+    return tuple(source if source and times[source] == 1 else f"piece {index}" for index, source in enumerate(sources))
 
 
 def _pooled_grams(each: tuple[Knowledge, ...], engine: Threads) -> tuple[Grams, ...]:

@@ -11,16 +11,18 @@ import mergesvm as ms
 from mergesvm.cli.command import Fields, command
 from mergesvm.cli.console import Console, ConsoleOptions, numeric_table, short_number, table_cell
 from mergesvm.cli.open_files import open_any
+from mergesvm.knowledge.provenance.format import provenance_fields
 from mergesvm.reports.knowledge_facts import knowledge_facts
 
 if TYPE_CHECKING:
     from mergesvm.data.layout import Layout
     from mergesvm.knowledge.fold_assignment import FoldAssignment
-    from mergesvm.knowledge.provenance import Provenance
+    from mergesvm.knowledge.provenance.origin import Provenance
     from mergesvm.models.base import Model
 
 MAX_NAMES = 20
 MAX_TABLE_ROWS = 100
+MAX_ORIGINS = 20
 
 
 @command("mergesvm inspect model.msvm")
@@ -56,7 +58,7 @@ def inspect_command(
         map=repr(content.signature.features),
         fingerprint=content.signature.features.fingerprint,
         categories=dict(content.signature.categories),
-        provenance=[vars(origin) for origin in provenance],
+        provenance=provenance_fields(provenance),
         **(_model_facts(content) if learned is None else knowledge_facts(content)),
     )
 
@@ -244,10 +246,21 @@ def _print_folds(console: Console, folds: ms.Folds) -> None:
 
 
 def _print_provenance(console: Console, provenance: Provenance) -> None:
-    if provenance:
-        table = numeric_table("source", "rows", "when", texts=["when"])
-        for origin in provenance[:MAX_TABLE_ROWS]:
-            table.add_row(
-                table_cell(origin.source), f"{'-' if origin.taken_back else ''}{origin.rows:,}", table_cell(origin.when)
-            )
-        console.out.print(table)
+    if not provenance:
+        return
+    parts = any(not origin.extent.whole for origin in provenance)
+    table = numeric_table("source", "rows", "when", "id", *(["part"] if parts else []), texts=["when", "id", "part"])
+    for origin in provenance[:MAX_ORIGINS]:
+        rows = f"-{origin.rows:,} (retired)" if origin.taken_back else f"{origin.rows:,}"
+        cells = [origin.when, origin.short_id, *([str(origin.extent)] if parts else [])]
+        table.add_row(table_cell(origin.source), rows, *map(table_cell, cells))
+    console.out.print(table)
+    more = len(provenance) - MAX_ORIGINS
+    if more > 0:
+        console.text(f"and {more:,} more sources, which --json lists")
+    unidentified = sum(origin.id is None for origin in provenance)
+    if unidentified:
+        console.text(
+            f"{unidentified:,} of {len(provenance):,} sources have no id, because they were learned by an earlier "
+            f"version: only counts can tell whether they are merged or subtracted twice."
+        )

@@ -33,9 +33,12 @@ from mergesvm.knowledge.learning.distributed import (
 )
 from mergesvm.knowledge.learning.local import Progress, learn_batch, learn_scan
 from mergesvm.knowledge.learning.options import SumOptions, fixed_weights, named_layout
-from mergesvm.knowledge.provenance import Origin, now
+from mergesvm.knowledge.provenance.origin import MEMORY, Origin, Provenance, now
 
 Result = TypeVar("Result")
+
+TABLE, CLUSTER = "a table in memory", "rows on a cluster"
+"""Sources of rows that are not in files."""
 
 
 class Learner:
@@ -85,9 +88,7 @@ class Learner:
             partial = learn_scan(scan, options, self.progress)
         else:
             partial = learn_scan_distributed(scan, options, self.engine, self.progress)
-        when = now()
-        origins = tuple(Origin(source, rows, when) for source, rows in partial.counts.items())
-        return replace(partial.required(), provenance=origins)
+        return self._with_origins(partial.required(), partial.counts)
 
     def learn_table(self, table: Any, label: str, **options: Any) -> Knowledge:
         """Learn from the columns of a table, in memory or on a cluster."""
@@ -97,7 +98,7 @@ class Learner:
         if collection_spec(table) is not None:
             rows, engine = self._partitioned(table, table)
             columns = TableColumns.of(rows.schema(), label, **options)
-            return learn_partitions(rows, columns, self._options(None), engine)
+            return self._with_origins(learn_partitions(rows, columns, self._options(None), engine), CLUSTER)
 
         def open_table() -> tuple[TableColumns, Any]:
             arrow = memory_table(table, label)
@@ -107,8 +108,8 @@ class Learner:
         scan = columns.scan(arrow.to_batches(), "the table")
         sums = self._options(scan)
         if self.engine is not None:
-            return learn_table_distributed(arrow, columns, sums, self.engine)
-        return learn_scan(scan, sums, self.progress).required()
+            return self._with_origins(learn_table_distributed(arrow, columns, sums, self.engine), TABLE)
+        return self._with_origins(learn_scan(scan, sums, self.progress).required(), TABLE)
 
     def learn_collection(self, X: Any, y: Any, sample_weight: Any, names: Sequence[str] | None) -> Knowledge:
         """Learn from arrays or tables whose partitions are on the workers, with labels and weights side by side."""
@@ -125,7 +126,7 @@ class Learner:
         beside = {"sample_weight": sample_weight, "groups": self.groups}
         given = [name for name, value in beside.items() if value is not None]
         rows, engine = self._partitioned(X, (X, y, *(beside[name] for name in given)))
-        return learn_collection(rows, given, names, self._options(None), engine)
+        return self._with_origins(learn_collection(rows, given, names, self._options(None), engine), CLUSTER)
 
     def learn_arrays(self, X: Any, y: Any, sample_weight: Any, names: Sequence[str] | None) -> Knowledge:
         """Learn from rows in memory."""
@@ -143,8 +144,20 @@ class Learner:
         batch, layout = self._on_all(open_batch)
         options = self._options(batch.rows, y)
         if self.engine is None:
-            return learn_batch(batch, layout, options).required()
-        return learn_batch_distributed(batch, layout, options, self.engine)
+            return self._with_origins(learn_batch(batch, layout, options).required(), MEMORY)
+        return self._with_origins(learn_batch_distributed(batch, layout, options, self.engine), MEMORY)
+
+    def _with_origins(self, knowledge: Knowledge, sources: str | Mapping[str, int]) -> Knowledge:
+        """Give new knowledge its provenance: one id per source, made once, however the rows were divided."""
+
+        def origins() -> Provenance:
+            counts = {sources: int(knowledge.rows.sum())} if isinstance(sources, str) else sources
+            when = now()
+            return tuple(Origin.new(source, rows, when) for source, rows in counts.items())
+
+        ranks = None if self.engine is None else self.engine.ranks
+        made = origins() if ranks is None else ranks.on_root(origins)
+        return replace(knowledge, provenance=made) if knowledge.labels else knowledge  # not where it is not received
 
     def _options(self, rows: Any, labels: Any = None) -> SumOptions:
         features = self._frozen_map(rows, labels)

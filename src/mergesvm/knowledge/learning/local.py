@@ -12,7 +12,7 @@ from mergesvm.data.batch import Batch
 from mergesvm.data.layout import Layout
 from mergesvm.data.scan import Scan
 from mergesvm.features.mapped import MappedRows
-from mergesvm.knowledge.algebra import merge_stream
+from mergesvm.knowledge.algebra import added, merge_stream
 from mergesvm.knowledge.anchor import as_anchor, choose_anchor
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.accumulator import Accumulator, check_memory
@@ -26,7 +26,7 @@ Progress = Callable[[Scan], None]
 def learn_batch(batch: Batch, layout: Layout, options: SumOptions, *, upper_only: bool = False) -> PartialResult:
     """Learn from one batch; with ``upper_only``, the result will be merged with others."""
     pieces = _pieces([(batch, 1.0)], layout, options, upper_only)
-    return PartialResult(merge_stream(pieces), upper_only=upper_only)
+    return PartialResult(merge_stream(pieces, added), upper_only=upper_only)
 
 
 def learn_scan(
@@ -49,7 +49,7 @@ def learn_scan(
                     progress(scan)
 
     check_memory(1, options.signature(scan.layout))
-    known = merge_stream(_pieces(batches(), scan.layout, options, upper_only))
+    known = merge_stream(_pieces(batches(), scan.layout, options, upper_only), added)
     return PartialResult(known, dict(scan.counts), scan.dropped, upper_only)
 
 

@@ -15,7 +15,7 @@ from mergesvm.data.labels import Label
 from mergesvm.engines.reduce import Addition, Block, Total
 from mergesvm.errors import DataError
 from mergesvm.features.maps.identity import Identity
-from mergesvm.knowledge.algebra import lowest_precision, merge, n_grams, reanchor, reanchored_sums, recentred
+from mergesvm.knowledge.algebra import added, lowest_precision, n_grams, reanchor, reanchored_sums, recentred
 from mergesvm.knowledge.gram.triangles import add_to_triangle, fill_lower, pack_triangle, triangle_size, unpack_triangle
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.select import only
@@ -118,7 +118,7 @@ class Reducer(Addition[PartialResult]):
         for partial in results:  # adding counters drops files with no rows
             counts.update(dict.fromkeys(partial.counts, 0))
         dropped = sum(partial.dropped for partial in results)
-        return PartialResult(merge(pieces) if pieces else None, dict(counts), dropped, upper_only)
+        return PartialResult(added(pieces) if pieces else None, dict(counts), dropped, upper_only)
 
     def describe(self, result: PartialResult) -> tuple[Description | None, dict[str, int], int]:
         """Everything but the sums."""

@@ -15,7 +15,7 @@ from mergesvm.data.labels import Label
 from mergesvm.data.scan import Scan
 from mergesvm.errors import KnowledgeError, MergeSVMError
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.provenance import Origin, now
+from mergesvm.knowledge.provenance.origin import Origin
 from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.recursive.checks import Check
 from mergesvm.methods.recursive.live_state import LiveState
@@ -127,7 +127,7 @@ class LiveModel:
             if part.rows.n_rows:
                 yield part.batch()
         with self._updating():
-            self._state.add_origins(Origin(source, rows, now()) for source, rows in scan.counts.items())
+            self._state.add_origins(Origin.new(source, rows) for source, rows in scan.counts.items())
 
     def forget(self, batch: Batch) -> None:
         """Remove rows that were learned before; on an error nothing is changed."""

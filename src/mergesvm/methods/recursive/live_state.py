@@ -14,7 +14,7 @@ from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label, label_array, label_kind, plain_label
 from mergesvm.errors import DataError, FormError, ParameterError, SubtractionError
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.provenance import Origin
+from mergesvm.knowledge.provenance.origin import Origin
 from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.recursive.checks import Check, Checks

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import CategoricalLabels, Label
-from mergesvm.knowledge.algebra import decayed, without_negligible
+from mergesvm.knowledge.algebra import added, decayed, subtracted, without_negligible
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
 from mergesvm.methods.recursive.row_encoder import EncodedRows
@@ -22,7 +22,7 @@ DEFAULT_BUFFER_ROWS, MIN_BUFFER_ROWS = 4096, 16
 
 
 class ReferenceSums:
-    """Knowledge of rows of features, and a buffer of rows that are not summed yet.
+    """Knowledge of rows of features, and a buffer of rows that are not summed yet; its provenance stays as it is.
 
     Every new row multiplies the weight of all earlier rows by the factor ``forgetting``.
 
@@ -89,12 +89,13 @@ class ReferenceSums:
             precision="float64",
         )
         factor = self.forgetting ** int(counted.sum())
-        total = (known if factor == 1 else decayed(known, factor)) + replace(piece, signature=signature)
+        earlier = known if factor == 1 else decayed(known, factor)
+        total = added([earlier, replace(piece, signature=signature)])
         self.known = total if self.forgetting == 1 else without_negligible(total)
 
     def subtract(self, part: EncodedRows, labels: list[Label]) -> None:
         """Subtract rows from the sums."""
-        self.known = self.knowledge(labels) - self.piece(part, labels)
+        self.known = subtracted(self.knowledge(labels), self.piece(part, labels))
 
     def knowledge(self, labels: list[Label]) -> Knowledge:
         """Knowledge of all rows, including those in the buffer."""
@@ -105,10 +106,10 @@ class ReferenceSums:
 
     def _with(self, known: Knowledge, part: EncodedRows, labels: list[Label]) -> Knowledge:
         if self.forgetting == 1:
-            return known + self.piece(part, labels)
+            return added([known, self.piece(part, labels)])
         weights = part.weights * self.forgetting ** np.arange(len(part.rows) - 1, -1, -1.0)
         new = self.piece(part._replace(weights=weights), labels)
-        return without_negligible(decayed(known, self.forgetting ** len(part.rows)) + new)
+        return without_negligible(added([decayed(known, self.forgetting ** len(part.rows)), new]))
 
     def piece(self, part: EncodedRows, labels: list[Label]) -> Knowledge:
         """Knowledge of these rows alone."""
@@ -116,7 +117,7 @@ class ReferenceSums:
         anchor = self.known.anchor if self.known.labels else None
         weights = None if (part.weights == 1).all() else part.weights
         piece = learn(part.rows, coded, weights, per_class=signature.per_class, anchor=anchor)
-        return replace(piece, signature=signature)
+        return replace(piece, signature=signature, provenance=())
 
     def set_label_kind(self, kind: str) -> None:
         """Note the kind of the labels in the signature."""

@@ -9,7 +9,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from mergesvm.files.container import library_version, write_container
-from mergesvm.knowledge.format import provenance_fields, signature_parts
+from mergesvm.knowledge.format import signature_parts
+from mergesvm.knowledge.provenance.format import provenance_fields
 from mergesvm.models.calibration import Calibration
 from mergesvm.models.domain import Domain
 from mergesvm.models.formats.fields import calibration_arrays, calibration_fields, weight_fields

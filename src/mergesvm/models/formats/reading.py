@@ -9,7 +9,8 @@ from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
 from mergesvm.files.content import Content
 from mergesvm.files.header import Header
-from mergesvm.knowledge.format import read_classes, read_provenance, read_signature
+from mergesvm.knowledge.format import read_classes, read_signature
+from mergesvm.knowledge.provenance.format import read_provenance
 from mergesvm.knowledge.signature import Signature
 from mergesvm.knowledge.sums import MAX_ROWS
 from mergesvm.models.calibration import Calibration
