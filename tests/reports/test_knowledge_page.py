@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -342,11 +343,20 @@ def test_slow_parts_are_left_out_with_a_remark(report, tmp_path, monkeypatch):
     assert "scored on 1 fold of 3" in text
 
 
-def test_rows_in_two_pieces_are_a_warning(report, tmp_path):
+def test_rows_in_two_pieces_are_refused(report, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    day, other = ms.learn(X, y), ms.learn(X + 1, y)
+    for name, piece in {"all": day + other, "day": day}.items():
+        piece.save(tmp_path / f"{name}.knowledge")
+    assert "all and day both contain rows in memory (id" in report(tmp_path, code=2)
+
+
+def test_rows_without_ids_in_two_pieces_are_a_warning(report, tmp_path):
     X, y = load_iris(return_X_y=True)
     pd.DataFrame(X, columns=list("abcd")).assign(y=y).to_csv(tmp_path / "day.csv", index=False)
     source = ms.scan(str(tmp_path / "day.csv"), label="y")
     day, other = ms.learn(source), ms.learn(pd.DataFrame(X + 1, columns=list("abcd")), y)
+    day = replace(day, provenance=(day.provenance[0]._replace(id=None),))
     day.save(tmp_path / "day.knowledge")
     other.save(tmp_path / "other.knowledge")
     (day + other).save(tmp_path / "all.knowledge")

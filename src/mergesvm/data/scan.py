@@ -94,6 +94,8 @@ class Scan:
         How much of all files has been read, from 0 to 1.
     counts : dict
         Number of rows used from each file.
+    source : str
+        The name of the file that is being read.
     """
 
     readers: list[Reader]
@@ -107,6 +109,7 @@ class Scan:
     def _restart(self) -> None:
         self.rows = self.dropped = 0
         self.fraction = 0.0
+        self.source = ""
         self.counts: dict[str, int] = {reader.file.name: 0 for reader in self.readers}
 
     @property
@@ -202,6 +205,7 @@ class Scan:
         total = max(1, self.size)
         with closing(prefetched(self._read(layout))) as slices:
             for done, reader, part in slices:
+                self.source = reader.file.name
                 self.rows += part.rows.n_rows
                 self.counts[reader.file.name] += part.rows.n_rows
                 self.dropped += part.total - part.rows.n_rows

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
 from mergesvm.engines.threads import Threads
-from mergesvm.errors import KnowledgeError, ParameterError
+from mergesvm.errors import DuplicatePieceError, KnowledgeError, ParameterError
 from mergesvm.knowledge.algebra import CANCELLATION_FACTOR, origins_of
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.provenance.combine import joined
+from mergesvm.knowledge.provenance.origin import NOT_FILES, Origin
 from mergesvm.knowledge.signature import Signature
 
 Numbers = NDArray[np.float64]
@@ -105,7 +106,9 @@ def pooled_knowledge(knowledge: Knowledge, grams: Grams) -> Knowledge:
 
 
 def named_pieces(pieces: Any, min_pieces: int = 2) -> tuple[tuple[str, ...], tuple[Knowledge, ...]]:
-    """Names and pieces. Unnamed pieces are named after their source if it is the only one and unique, or "piece 3".
+    """Names and pieces, which must not have rows in common.
+
+    Unnamed pieces are named after their file if it is the only one and unique, or "piece 3".
 
     >>> import mergesvm as ms
     >>> named_pieces([ms.learn([[0.0]], ["a"]), ms.learn([[1.0]], ["a"])])[0]
@@ -124,12 +127,29 @@ def named_pieces(pieces: Any, min_pieces: int = 2) -> tuple[tuple[str, ...], tup
         given = "a single Knowledge" if isinstance(pieces, Knowledge) else f"{len(each)} of them"
         least = "two pieces" if min_pieces == 2 else "one piece"
         raise ParameterError(f"pieces must be a list or mapping of at least {least} of knowledge, not {given}.")
+    _check_disjoint(names, each)
     return names, each
+
+
+def _check_disjoint(names: tuple[str, ...], each: tuple[Knowledge, ...]) -> None:
+    """Raise an error that names two pieces with the same rows."""
+    inside: dict[str, list[tuple[str, Origin]]] = {}
+    for name, piece in zip(names, each, strict=True):
+        for origin in piece.provenance:
+            if origin.id is None or origin.taken_back:
+                continue
+            others = inside.setdefault(origin.id, [])
+            for other, held in others:
+                if held.extent.overlaps(origin.extent):
+                    raise DuplicatePieceError(
+                        f"{other} and {name} both contain {origin}: its rows would count twice. Leave one of them out."
+                    )
+            others.append((name, origin))
 
 
 def _default_names(each: tuple[Knowledge, ...]) -> tuple[str, ...]:
     sources = [piece.provenance[0].source if len(piece.provenance) == 1 else "" for piece in each]
-    times = Counter(sources)
+    times = Counter(sources) | dict.fromkeys(NOT_FILES, 2)
     return tuple(source if source and times[source] == 1 else f"piece {index}" for index, source in enumerate(sources))
 
 

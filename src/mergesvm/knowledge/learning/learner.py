@@ -33,12 +33,9 @@ from mergesvm.knowledge.learning.distributed import (
 )
 from mergesvm.knowledge.learning.local import Progress, learn_batch, learn_scan
 from mergesvm.knowledge.learning.options import SumOptions, fixed_weights, named_layout
-from mergesvm.knowledge.provenance.origin import MEMORY, Origin, Provenance, now
+from mergesvm.knowledge.provenance.origin import CLUSTER, MEMORY, TABLE, Origin, Provenance, now
 
 Result = TypeVar("Result")
-
-TABLE, CLUSTER = "a table in memory", "rows on a cluster"
-"""Sources of rows that are not in files."""
 
 
 class Learner:

@@ -55,10 +55,13 @@ class Origin(NamedTuple):
 
 Provenance = tuple[Origin, ...]
 
-MEMORY = "rows in memory"
+MEMORY, TABLE, CLUSTER = "rows in memory", "a table in memory", "rows on a cluster"
+"""Sources of rows that are not in files."""
 
 UNKNOWN = "unknown"
 """The source of rows without provenance."""
+
+NOT_FILES = (MEMORY, TABLE, CLUSTER, UNKNOWN)
 
 
 def now() -> str:

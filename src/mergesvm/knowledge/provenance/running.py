@@ -1,10 +1,11 @@
-"""The running piece of knowledge that grows by updates."""
+"""The running piece of knowledge or a model that grows by updates."""
 
 from __future__ import annotations
 
+from copy import copy
 from typing import NamedTuple
 
-from mergesvm.knowledge.provenance.origin import Origin, Provenance
+from mergesvm.knowledge.provenance.origin import MEMORY, Origin, Provenance
 
 
 class Running(NamedTuple):
@@ -43,3 +44,43 @@ class Running(NamedTuple):
     def origins(self) -> Provenance:
         """The running piece and the running retirement, as far as there are any."""
         return tuple(origin for origin in self if origin is not None)
+
+
+class RunningCounts:
+    """The provenance of a model that counts its rows: those that it ever learned, and those that it still holds.
+
+    >>> counts = RunningCounts()
+    >>> counts.note(learned=100, held=100)
+    >>> counts.note(learned=120, held=50)
+    >>> [(origin.rows, origin.taken_back) for origin in counts.provenance]
+    [(120, False), (70, True)]
+    """
+
+    def __init__(self, provenance: Provenance = (), rows: int = 0) -> None:
+        self._closed, self._running, self._source = provenance, Running(), MEMORY
+        self._learned, self._retired = rows, 0
+
+    def note(self, learned: int, held: int) -> None:
+        """Extend the running piece and the running retirement to these counts."""
+        retired = learned - held
+        if learned > self._learned:
+            self._running = self._running.plus(Origin.new(self._source, learned - self._learned))
+        if retired > self._retired:
+            self._running = self._running.minus(Origin.new(MEMORY, retired - self._retired))
+        self._learned, self._retired = learned, retired
+
+    @property
+    def provenance(self) -> Provenance:
+        """All origins, with the running ones as far as they have come."""
+        return self._closed + self._running.origins
+
+    def close(self, source: str = MEMORY) -> None:
+        """End the running piece: rows that are learned later belong to a new one, from this source."""
+        self._closed, self._running, self._source = self.provenance, Running(), source
+
+    def clear(self) -> None:
+        """Forget all origins, because there are no rows any more."""
+        self._closed, self._running = (), Running()
+
+    def __deepcopy__(self, memo: object) -> RunningCounts:
+        return copy(self)  # all that it has is immutable

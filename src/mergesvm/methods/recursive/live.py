@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from threading import RLock, get_ident
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from mergesvm.data.labels import Label
 from mergesvm.data.scan import Scan
 from mergesvm.errors import KnowledgeError, MergeSVMError
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.provenance.origin import Origin
+from mergesvm.knowledge.provenance.origin import MEMORY
 from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.recursive.checks import Check
 from mergesvm.methods.recursive.live_state import LiveState
@@ -119,15 +120,22 @@ class LiveModel:
             return self._state.predict_then_learn(batch)
 
     def batches(self, scan: Scan) -> Iterator[Batch]:
-        """Yield the batches of a scan for the caller to learn from.
+        """Yield the batches of a scan for the caller to learn from; the rows of each file are one piece."""
+        source = None
+        try:
+            for part in scan:
+                if part.rows.n_rows:
+                    batch = part.batch()
+                    if scan.source != source:
+                        source = scan.source
+                        self._close_origins(source)
+                    yield batch
+        finally:
+            self._close_origins()
 
-        Once the scan is exhausted, record where the rows came from.
-        """
-        for part in scan:
-            if part.rows.n_rows:
-                yield part.batch()
-        with self._updating():
-            self._state.add_origins(Origin.new(source, rows) for source, rows in scan.counts.items())
+    def _close_origins(self, source: str = MEMORY) -> None:
+        with self._lock:
+            self._state.close_origins(source)
 
     def forget(self, batch: Batch) -> None:
         """Remove rows that were learned before; on an error nothing is changed."""
@@ -156,9 +164,16 @@ class LiveModel:
             self._model = self._state.model(probabilities=False)
 
     def knowledge(self) -> Knowledge:
-        """Knowledge of all rows, or of those in the window, which can be merged, saved and solved."""
+        """Knowledge of all rows, or of those in the window, which can be merged, saved and solved.
+
+        Rows that are learned later belong to a new piece of its provenance.
+        """
         with self._lock:
-            return self._state.knowledge()
+            knowledge, origins = self._state.knowledge(), self._state.close_origins()
+            if knowledge.labels:
+                return replace(knowledge, provenance=origins)
+            self._state.origins.clear()
+            return knowledge
 
     def model(self, probabilities: bool = True) -> LinearModel:
         """The current model; without probabilities it costs little more than its coefficients."""
@@ -187,6 +202,7 @@ class LiveModel:
     def __getstate__(self) -> dict[str, Any]:
         # A copy, because it is written after the lock is released.
         with self._lock:
+            self._state.close_origins()  # both copies may go on learning, each its own rows
             return {"state": self._state.copy()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

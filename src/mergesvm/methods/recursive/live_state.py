@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label, label_array, label_kind, plain_label
 from mergesvm.errors import DataError, FormError, ParameterError, SubtractionError
+from mergesvm.knowledge.algebra import origins_of
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.provenance.origin import Origin
+from mergesvm.knowledge.provenance.origin import MEMORY, Provenance
+from mergesvm.knowledge.provenance.running import RunningCounts
 from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.recursive.checks import Check, Checks
@@ -52,6 +54,7 @@ class LiveState:
             signature = replace(signature, class_weights=weights)
         self.options = options
         self.rows_seen = 0
+        self.origins = RunningCounts()
         self._checks = Checks(options.check_every, signature.width)
         self._encoder = RowEncoder(signature, options.class_weight)
         self._n_unapplied = 0  # rows at the end of the buffer that the coefficients do not include yet
@@ -75,7 +78,8 @@ class LiveState:
         live = cls(knowledge.signature, options)
         for label in knowledge.labels:
             live._add_class(label)
-        live._reference.known, live.rows_seen = knowledge, int(knowledge.rows.sum())
+        live._reference.known, live.rows_seen = replace(knowledge, provenance=()), int(knowledge.rows.sum())
+        live.origins = RunningCounts(origins_of(knowledge), live.rows_seen)
         live._rls.class_rows[:], live._rls.stale = knowledge.rows, True
         live._checks.schedule(live.rows_seen)
         return live
@@ -147,10 +151,16 @@ class LiveState:
         self._apply(batch, run)
         return predicted
 
-    def add_origins(self, origins: Iterable[Origin]) -> None:
-        """Record where rows came from."""
-        known = self._reference.known
-        self._reference.known = replace(known, provenance=(*known.provenance, *origins))
+    def provenance(self) -> Provenance:
+        """The origins of all rows, and of those that were forgotten or have left the window."""
+        self.origins.note(self.rows_seen, int(self._rls.class_rows.sum()))
+        return self.origins.provenance
+
+    def close_origins(self, source: str = MEMORY) -> Provenance:
+        """End the running piece; rows that are learned later belong to a new one, from this source."""
+        provenance = self.provenance()
+        self.origins.close(source)
+        return provenance
 
     def forget(self, batch: Batch) -> None:
         """Remove rows that were learned before; on an error nothing is changed."""
@@ -332,7 +342,7 @@ class LiveState:
         self._settle()
         classes = self._present_classes()
         knowledge = self.knowledge() if probabilities else None
-        return current_model(self._rls, self._reference.known, classes, self.options, knowledge)
+        return current_model(self._rls, self.signature, self.provenance(), classes, self.options, knowledge)
 
     def predict_one(self, row: Any) -> Label | None:
         """Predict the class of one row; None if nothing has been learned yet."""

@@ -7,6 +7,8 @@ from dataclasses import replace
 from mergesvm.data.labels import Label
 from mergesvm.errors import KnowledgeError
 from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.knowledge.provenance.origin import Provenance
+from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.recursive.options import RecursiveOptions
 from mergesvm.methods.recursive.rls import RecursiveLeastSquares
 from mergesvm.models.domain import Domain
@@ -19,14 +21,15 @@ from mergesvm.multiclass.decomposition import one_vs_rest
 
 def current_model(
     rls: RecursiveLeastSquares,
-    reference: Knowledge,
+    signature: Signature,
+    provenance: Provenance,
     classes: list[tuple[Label, int]],
     options: RecursiveOptions,
     knowledge: Knowledge | None,
 ) -> LinearModel:
     """Build the model of the current coefficients, for the classes with rows and their codes, sorted by label.
 
-    Signature and provenance are those of ``reference``. Probabilities need the ``knowledge`` of all rows.
+    Probabilities need the ``knowledge`` of all rows.
     """
     if not classes or not rls.total_weight > 0:
         raise KnowledgeError(
@@ -44,7 +47,7 @@ def current_model(
         "standardize": False,
         "penalize_intercept": options.penalize_intercept,
     }
-    domain = Domain(labels, mean, reference.signature, rls.class_rows[codes], reference.provenance, kept)
+    domain = Domain(labels, mean, signature, rls.class_rows[codes], provenance, kept)
     if knowledge is None:
         return LinearModel(domain, solution, None)
     anchored = replace(solution, offsets=solution.offsets + solution.coefs @ (knowledge.anchor - mean))
