@@ -18,7 +18,7 @@ def knowledge(per_class: bool = True) -> ms.Knowledge:
     names = ["size", "côté", "[/]"]
     whole = ms.learn(X + 1e4, ANSWERS, feature_names=names, per_class=per_class, class_weight=weights)
     part = ms.learn(X[:6] + 1e4, ANSWERS[:6], feature_names=names, per_class=per_class, class_weight=weights)
-    return whole - part
+    return ms.subtract(whole, part, force=True)
 
 
 def write_knowledge(path: Path) -> None:
@@ -34,7 +34,8 @@ def write_folds(path: Path) -> None:
         whole = ms.learn(rows, ANSWERS, feature_names=names, folds=numbers)
         whole = whole + ms.learn(rows[:9] + 1e3, ANSWERS[:9], feature_names=names, folds=numbers[:9] * 0 + 2)
     else:
-        whole = whole - ms.learn(rows[:6], ANSWERS[:6], feature_names=names, folds=3)
+        part = ms.learn(rows[:6], ANSWERS[:6], feature_names=names, folds=3)
+        whole = ms.subtract(whole, part, force=True)
     whole.save(path)
 
 
@@ -81,6 +82,7 @@ def write_features(path: Path) -> None:
 def write_mapped(path: Path) -> None:
     learned = ms.learn(IMAGES, ANSWERS, features=plan(path.name))
     if path.suffix == ".knowledge":
-        (learned - ms.learn(IMAGES[:6], ANSWERS[:6], features=learned.features)).save(path)
+        part = ms.learn(IMAGES[:6], ANSWERS[:6], features=learned.features)
+        ms.subtract(learned, part, force=True).save(path)
     else:
         ms.solve(learned, multiclass="ovo" if "chain" in path.name else "ovr").save(path)

@@ -25,7 +25,7 @@ import mergesvm as ms
 from damage.data_files import ANSWERS, DIGITS, X
 from mergesvm.cli.main import main
 from mergesvm.errors import FileError, MergeSVMError
-from mergesvm.knowledge.provenance import Origin
+from mergesvm.knowledge.provenance.origin import Origin
 
 
 def alone(code: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

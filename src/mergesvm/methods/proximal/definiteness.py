@@ -22,7 +22,8 @@ def check_sound(knowledge: Knowledge) -> None:
     rounding errors.
 
     >>> import mergesvm as ms
-    >>> wrong = ms.learn([[1.0], [2.0], [3.0]], list("aaa")) - ms.learn([[-7.0], [9.0]], list("aa"))
+    >>> whole, other = ms.learn([[1.0], [2.0], [3.0]], list("aaa")), ms.learn([[-7.0], [9.0]], list("aa"))
+    >>> wrong = ms.subtract(whole, other, force=True)
     >>> check_sound(wrong)
     Traceback (most recent call last):
     ...
