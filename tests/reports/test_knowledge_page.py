@@ -358,7 +358,6 @@ def test_rows_without_ids_in_two_pieces_are_a_warning(report, tmp_path):
     day, other = ms.learn(source), ms.learn(pd.DataFrame(X + 1, columns=list("abcd")), y)
     day = replace(day, provenance=(day.provenance[0]._replace(id=None),))
     day.save(tmp_path / "day.knowledge")
-    other.save(tmp_path / "other.knowledge")
     (day + other).save(tmp_path / "all.knowledge")
     result, text = report(tmp_path)
     assert "all and day were both learned from" in result["remarks"][0]

@@ -195,7 +195,7 @@ class MergeSVC(LinearClassifier):
         """Return the estimator as fitted: with knowledge, the model solved from it, and the type of its labels."""
         set_input_columns(self, knowledge.signature.inputs, knowledge.signature.names)
         self._label_type = kind
-        return self._keep(knowledge, model)
+        return self._keep(knowledge, Running(), model)
 
     def __add__(self, other: object) -> MergeSVC:
         if not isinstance(other, (MergeSVC, Knowledge)):
