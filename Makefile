@@ -16,7 +16,7 @@ test: .venv/ready           ## all tests and doctests
 	$(BIN)/pytest -n 2 --dist loadgroup
 
 MINUTES ?= 60
-hunt: .venv/ready          ## search for counterexamples with new seeds: make hunt MINUTES=60
+hunt: .venv/ready          ## stress the command line, search for counterexamples with new seeds: make hunt MINUTES=60
 	$(BIN)/python tests/hunt.py --minutes $(MINUTES)
 
 check: .venv/ready          ## lint, format, types, the direction of the imports, and known vulnerabilities

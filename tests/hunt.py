@@ -1,6 +1,7 @@
-"""Search for counterexamples: run the property tests with new seeds until the time is up.
+"""Search for counterexamples: a stress test of the command line, then property tests with new seeds, until time is up.
 
-Every property that hypothesis checks, with ten times the examples, and damaged files, with ten times the damage. A
+The stress test takes ten minutes, or half of the time if that is less (``tests/stress.py --seed`` repeats it). Then
+every property that hypothesis checks, with ten times the examples, and damaged files, with ten times the damage. A
 failure prints the seed; ``MERGESVM_HUNT=seed pytest ...`` repeats it. Pin what is found as an example in the tests.
 
     python tests/hunt.py --minutes 60
@@ -18,6 +19,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 SECONDS_PER_TEST = 3600
+STRESS_MINUTES = 10.0
 
 
 def property_tests() -> list[str]:
@@ -51,6 +53,12 @@ def hunt(seed: int, files: list[str], seconds: float) -> bool | None:
         return None
 
 
+def stress(seed: int, minutes: float) -> bool:
+    """Run the stress test of the command line; False if it failed."""
+    command = [sys.executable, str(TESTS / "stress.py"), "--minutes", str(minutes), "--seed", str(seed)]
+    return subprocess.run(command, check=False).returncode == 0
+
+
 def main() -> int:
     """Hunt until the time is up or something is found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -59,6 +67,9 @@ def main() -> int:
     arguments = parser.parse_args()
     files, end = property_tests(), time.monotonic() + 60 * arguments.minutes
     seed, runs = arguments.seed or random.randrange(1, 2**31), 0
+    if not stress(seed, min(STRESS_MINUTES, arguments.minutes / 2)):
+        print(f"hunt: found something; repeat it with python tests/stress.py --seed {seed}", flush=True)  # noqa: T201
+        return 1
     while (left := end - time.monotonic()) > 0:
         print(f"hunt: seed {seed}, {left / 60:.0f} minutes left", flush=True)  # noqa: T201
         passed = hunt(seed, files, left)
