@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -166,8 +167,8 @@ class Stress:
         write_atomically(self.outputs / "next", b"")  # the next run removes what killed ones have left
         hidden = [path.name for path in self.outputs.iterdir() if path.name.startswith(".")]
         assert not hidden, hidden
-        pids = tuple(str(pid) for pid in sessions)
-        shared = [name for name in os.listdir("/dev/shm") if any(pid in name for pid in pids)]  # noqa: PTH208
+        own = re.compile(rf"(?<![0-9a-f])({'|'.join(map(str, sessions))})(?![0-9a-f])")
+        shared = [path.name for path in Path("/dev/shm").iterdir() if own.search(path.name)]
         assert not shared, shared
         temporary = [path.name for path in self.temporary.iterdir() if path.name != DASK_FOLDER]
         assert not temporary, temporary
