@@ -95,11 +95,12 @@ class BackwardElimination:
     def __init__(self, knowledge: Knowledge, problems: Problems, options: SolveOptions) -> None:
         self.anchor, self.left = knowledge.anchor, np.ones(knowledge.width, dtype=bool)
         self._C, self._n_problems = options.C, len(problems)
-        scaling, guard = CoefficientScaling.of(knowledge, options.standardize), CancellationGuard.of(knowledge)
+        scaling = CoefficientScaling.of(knowledge, options.standardize, options.fit_intercept)
+        guard = CancellationGuard.of(knowledge)
         self._members, self._groups = [np.array(members) for members in problems.groups()], []
         for members in self._members:
             weights, signs = problems.weights(members[0]), problems.signs[members].astype(np.float64)
-            equations = Equations.of(knowledge, weights, signs, scaling, guard, options.penalize_intercept)
+            equations = Equations.of(knowledge, weights, signs, scaling, guard, options.intercept_penalty)
             self._groups.append(_Group(equations, options.C, max(MIN_STEPS_PER_INVERSE, knowledge.width // N_INVERSES)))
         ridge = max(group.ridge for group in self._groups)
         if ridge:
@@ -146,7 +147,7 @@ class _Group:
 
     def __init__(self, equations: Equations, C: float, period: int) -> None:
         self._equations, self._C, self._period = equations, C, period
-        self._penalised, self._penalty = equations.towards is not None, C + 1 / equations.count
+        self._penalised, self._penalty = equations.towards is not None, equations.slack * C + 1 / equations.count
         self._columns = equations.columns.T
         self.at, self._left = np.arange(len(equations.gram)), np.ones(len(equations.gram), dtype=bool)
         self._refresh()

@@ -89,6 +89,7 @@ def eliminate(
     standardize: bool = False,
     *,
     penalize_intercept: bool = True,
+    fit_intercept: bool = True,
     keep: int = 1,
     held_out: Sequence[tuple[Knowledge, Knowledge]] | Folds | None = None,
     max_steps: int | None = None,
@@ -103,7 +104,7 @@ def eliminate(
     ----------
     knowledge : Knowledge or Folds
         Folds are also held out in turn.
-    C, class_weight, multiclass, standardize, penalize_intercept
+    C, class_weight, multiclass, standardize, penalize_intercept, fit_intercept
         As in :func:`~mergesvm.methods.proximal.solve.solve`.
     keep : int
         Number of features at which to stop.
@@ -129,7 +130,9 @@ def eliminate(
     folds = knowledge if isinstance(knowledge, Folds) and held_out is None else held_out
     knowledge = solvable(knowledge)
     pairs = _pairs(knowledge, folds)
-    options = SolveOptions(C, class_weight, multiclass, standardize, penalize_intercept).check()
+    options = SolveOptions(
+        C, class_weight, multiclass, standardize, penalize_intercept, fit_intercept=fit_intercept
+    ).check()
     steps = _steps(knowledge.width, keep, max_steps)
     with small_blas(knowledge.width):
         order, objective, loss = _eliminate(options, knowledge, knowledge, steps)

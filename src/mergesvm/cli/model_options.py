@@ -44,6 +44,7 @@ class ModelOptions:
     free_intercept: Annotated[
         bool, typer.Option("--free-intercept", help="Do not penalise the intercept, like scikit-learn.")
     ] = False
+    no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Solve without an intercept: it is 0.")] = False
 
     def number_or_auto(self) -> float | str:
         """C as a number, or "auto"."""
@@ -56,7 +57,13 @@ class ModelOptions:
     @property
     def fixed(self) -> dict[str, Any]:
         """The options that are never chosen, as solve() takes them."""
-        return {"standardize": self.standardize, "penalize_intercept": not self.free_intercept}
+        if self.free_intercept and self.no_intercept:
+            raise ParameterError("--no-intercept leaves no intercept for --free-intercept. Omit one of them.")
+        return {
+            "standardize": self.standardize,
+            "penalize_intercept": not self.free_intercept,
+            "fit_intercept": not self.no_intercept,
+        }
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "ties": [StrOptions(set(TIE_RULES))],
     "standardize": ["boolean"],
     "penalize_intercept": ["boolean"],
+    "fit_intercept": ["boolean"],
     "per_class": ["boolean"],
     "features": [FeatureMap, str, None],
     "n_features": [POSITIVE_NUMBER, None],  # the map "pca" takes a fraction of the variance

@@ -24,7 +24,7 @@ from mergesvm.methods.proximal.solve import solve
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 
-SOLVE_PARAMETERS = ("C", "class_weight", "multiclass", "standardize", "penalize_intercept", "ties")
+SOLVE_PARAMETERS = ("C", "class_weight", "multiclass", "standardize", "penalize_intercept", "fit_intercept", "ties")
 
 
 @dataclass
@@ -61,6 +61,8 @@ class MergeSVC(LinearClassifier):
         Whether to penalise coefficients as if the features were standardised.
     penalize_intercept : bool
         True as in the papers, False as in ``RidgeClassifier``.
+    fit_intercept : bool
+        Whether there is an intercept. Without one it is 0.
     ties : {"recount", "sequential", "margin"}
         How ties between classes with the same number of votes are broken.
     per_class : bool
@@ -121,6 +123,7 @@ class MergeSVC(LinearClassifier):
         *,
         standardize: bool = False,
         penalize_intercept: bool = True,
+        fit_intercept: bool = True,
         ties: str = "recount",
         per_class: bool = True,
         features: FeatureMap | str | None = None,
@@ -132,6 +135,7 @@ class MergeSVC(LinearClassifier):
     ) -> None:
         self.C, self.class_weight, self.multiclass = C, class_weight, multiclass
         self.standardize, self.penalize_intercept = standardize, penalize_intercept
+        self.fit_intercept = fit_intercept
         self.ties = ties
         self.per_class = per_class
         self.features, self.n_features, self.random_state = features, n_features, random_state

@@ -61,7 +61,7 @@ class MergeSVCCV(LinearClassifier):
         False for no second pass: losses are still exact, all other scores are estimated.
     calibration : {None, "isotonic", "platt"}
         Calibrate probabilities on the scores of held-out rows; see :meth:`Model.calibrated`.
-    standardize, penalize_intercept, ties, features, n_features, random_state, precision, engine, n_jobs
+    standardize, penalize_intercept, fit_intercept, ties, features, n_features, random_state, precision, engine, n_jobs
         As in :class:`MergeSVC`. With an engine other than threads there is no second pass.
 
     Attributes
@@ -117,6 +117,7 @@ class MergeSVCCV(LinearClassifier):
         calibration: str | None = None,
         standardize: bool = False,
         penalize_intercept: bool = True,
+        fit_intercept: bool = True,
         ties: str = "recount",
         features: FeatureMap | str | None = None,
         n_features: int | None = None,
@@ -129,6 +130,7 @@ class MergeSVCCV(LinearClassifier):
         self.cv, self.scoring, self.measure = cv, scoring, measure
         self.calibration = calibration
         self.standardize, self.penalize_intercept = standardize, penalize_intercept
+        self.fit_intercept = fit_intercept
         self.ties = ties
         self.features, self.n_features, self.random_state = features, n_features, random_state
         self.precision = precision
@@ -183,7 +185,7 @@ class MergeSVCCV(LinearClassifier):
         return validate_by_scorer(folds, grid, self.scoring, X, batch, numbers, y, self._label_type, engine)
 
     def _grid(self) -> dict[str, Any]:
-        names = ("Cs", "class_weights", "multiclass", "standardize", "penalize_intercept", "ties")
+        names = ("Cs", "class_weights", "multiclass", "standardize", "penalize_intercept", "fit_intercept", "ties")
         return {name: getattr(self, name) for name in names}
 
     def _check_options(self) -> None:

@@ -30,7 +30,8 @@ class Domain:
     provenance : tuple of Origin
         Sources of the rows.
     options : dict
-        C, class_weight, multiclass, standardize and penalize_intercept; Pegasos and kernel machines have others.
+        C, class_weight, multiclass, standardize, penalize_intercept and fit_intercept; Pegasos and kernel machines have
+        others.
     """
 
     labels: tuple[Label, ...]

@@ -13,6 +13,7 @@ from scipy import sparse
 from mergesvm.data.rows.base import spans
 from mergesvm.engines.threads import Threads
 from mergesvm.features.mapped import MappedRows
+from mergesvm.files.header import MAX_NUMBER
 from mergesvm.knowledge.knowledge import counted
 from mergesvm.models.base import Model, check_scores
 from mergesvm.models.domain import Domain
@@ -42,13 +43,19 @@ class Hyperplanes(Model):
     feature_names_ : tuple of str or None
     solver_ : str
         "cholesky" or, if any problem needed it, "ridge" or "eigh"; "recursive", "pegasos".
+    rounding_ : float or None
+        Estimated error of the scores of rows like those learned, by the rounding of sums. Merged, subtracted and
+        re-ordered pieces of the same rows agree to about this. None for models that were not solved from knowledge.
     """
 
     def __init__(self, domain: Domain, solution: Solution) -> None:
         super().__init__(domain)
         self._solution, self._anchor = solution, read_only(domain.anchor)
-        self._intercept = read_only(solution.offsets - solution.coefs @ domain.anchor)
+        # Without an intercept it is exactly 0, and not the rounding of this difference.
+        fitted = domain.options.get("fit_intercept", True)
+        self._intercept = read_only((solution.offsets - solution.coefs @ domain.anchor) * fitted)
         self.solver_ = next(name for name in SOLVERS if name in solution.solvers)
+        self.rounding_ = None if solution.errors is None else float(solution.errors.max())
 
     @property
     def coef_(self) -> NDArray[np.float64]:
@@ -85,6 +92,10 @@ class Hyperplanes(Model):
     @abstractmethod
     def _onnx_steps(self) -> Steps:
         """ONNX steps from hyperplane scores to scores, winner and probabilities."""
+
+    def _fields(self) -> dict[str, Any]:
+        """Header fields of the model's file: the estimated rounding error, if it is known."""
+        return {"rounding": self.rounding_} if self.rounding_ is not None and self.rounding_ <= MAX_NUMBER else {}
 
     def _size(self) -> str:
         return f"{counted(len(self.classes_), 'class', 'classes')} x {counted(self.coef_.shape[1], 'feature')}"

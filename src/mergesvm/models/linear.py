@@ -97,14 +97,14 @@ class LinearModel(Hyperplanes):
         moments = self.moments
         if moments is not None:
             moments = replace(moments, means=moments.means - threshold)
-        solution = Solution(self.coef_, self.offsets_ - threshold, (self.solver_,))
+        solution = Solution(self.coef_, self.offsets_ - threshold, (self.solver_,), self._solution.errors)
         shifted = LinearModel(self.domain, solution, moments)
         shifted.calibration_ = None if self.calibration_ is None else self.calibration_.shifted(float(threshold))
         return shifted
 
     def _content(self) -> ModelContent:
         arrays = {"coefs": self.coef_, "offsets": self.offsets_, **moment_arrays(self.moments)}
-        return ModelContent("linear", self.solver_, None, arrays)
+        return ModelContent("linear", self.solver_, None, arrays, self._fields())
 
     def _onnx_steps(self) -> Steps:
         return linear_steps(len(self.classes_), self.moments, self.calibration_)

@@ -92,7 +92,7 @@ class PairwiseModel(Hyperplanes):
 
     def _content(self) -> ModelContent:
         arrays = {"coefs": self.coef_, "offsets": self.offsets_, **moment_arrays(self.moments)}
-        return ModelContent("pairwise", self.solver_, self.ties, arrays)
+        return ModelContent("pairwise", self.solver_, self.ties, arrays, self._fields())
 
     def _onnx_steps(self) -> Steps:
         return pairwise_steps(len(self.classes_), self.ties, self.moments, self.calibration_)

@@ -26,6 +26,8 @@ class Solution:
         Scores at the anchor. Unlike intercepts at the origin, they stay exact if the features are far from it.
     solvers : tuple of str
         The solver of each problem.
+    errors : array of shape (problems,)
+        Estimated error of the scores by the rounding of sums; None if it was not estimated.
 
     The arrays are read-only.
     """
@@ -33,6 +35,7 @@ class Solution:
     coefs: NDArray[np.float64]
     offsets: NDArray[np.float64]
     solvers: tuple[str, ...]
+    errors: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "coefs", read_only(self.coefs))

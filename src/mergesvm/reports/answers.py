@@ -88,13 +88,21 @@ class ReportOptions:
     multiclass: str = "ovr"
     standardize: bool = False
     penalize_intercept: bool = True
+    fit_intercept: bool = True
     level: float = 0.01
 
     def initial(self) -> SolveOptions:
         """Options to solve with before anything is chosen, or if nothing can be."""
         C = 1.0 if self.C == AUTO else float(self.C)
         weights = None if self._auto_weights else self.class_weight
-        return SolveOptions(C, weights, self.multiclass, self.standardize, self.penalize_intercept).check()
+        return SolveOptions(
+            C,
+            weights,
+            self.multiclass,
+            self.standardize,
+            self.penalize_intercept,
+            fit_intercept=self.fit_intercept,
+        ).check()
 
     @property
     def _auto_weights(self) -> bool:
@@ -221,6 +229,7 @@ def _path(subject: Subject, options: SolveOptions, wanted: ReportOptions, remark
             multiclass=options.multiclass,
             standardize=options.standardize,
             penalize_intercept=options.penalize_intercept,
+            fit_intercept=options.fit_intercept,
             scoring=("neg_squared_loss", "neg_balanced_loss", *(("accuracy",) if accuracy else ())),
         )
     )

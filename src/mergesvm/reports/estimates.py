@@ -85,6 +85,7 @@ def _held_out(folds: Folds, options: SolveOptions) -> Estimates:
         multiclass=options.multiclass,
         standardize=options.standardize,
         penalize_intercept=options.penalize_intercept,
+        fit_intercept=options.fit_intercept,
         scoring=tuple(scores.values()),
     )
     (row,) = validation.table()

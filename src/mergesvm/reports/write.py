@@ -31,6 +31,7 @@ def report(
     multiclass: str = "ovr",
     standardize: bool = False,
     penalize_intercept: bool = True,
+    fit_intercept: bool = True,
     level: float = 0.01,
     title: str | None = None,
     facts: Mapping[str, str] = {},
@@ -52,7 +53,7 @@ def report(
         "auto" chooses by held-out loss, if there are folds or several pieces.
     class_weight : None, str, mapping of class to weight, or "auto"
         "auto" chooses None or "balanced".
-    multiclass, standardize, penalize_intercept
+    multiclass, standardize, penalize_intercept, fit_intercept
         As in :func:`mergesvm.solve`.
     level : float
         Significance level of the tests for drift.
@@ -86,7 +87,7 @@ def report(
     if not 0 < level < 1:
         raise ParameterError(f"level must be between 0 and 1, not {level:g}.")
     suffix = _suffix(path)
-    wanted = ReportOptions(C, class_weight, multiclass, standardize, penalize_intercept, level)
+    wanted = ReportOptions(C, class_weight, multiclass, standardize, penalize_intercept, fit_intercept, level)
     answers = answer(Subject.of(subject), wanted, progress or (lambda _: None))
     if suffix == ".json":
         _write_json(path, answers_facts(answers), overwrite)

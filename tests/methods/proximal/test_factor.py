@@ -31,9 +31,9 @@ def test_a_sound_matrix_needs_no_ridge_however_large_the_noise():
     for noise in (0.0, NOISE):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            solve, name = factorise(rows.T @ rows, noise)
-        assert name == "cholesky"
-        np.testing.assert_allclose(solve(right), np.linalg.solve(rows.T @ rows, right), rtol=1e-10)
+            factor = factorise(rows.T @ rows, noise)
+        assert factor.solver == "cholesky"
+        np.testing.assert_allclose(factor.solve(right), np.linalg.solve(rows.T @ rows, right), rtol=1e-10)
 
 
 def test_noise_of_float32_is_met_by_a_ridge_that_is_named():
@@ -42,8 +42,9 @@ def test_noise_of_float32_is_met_by_a_ridge_that_is_named():
     with pytest.warns(
         SolverWarning, match=r"a ridge of \de-0\d of the diagonal was added \(solver 'ridge'\)"
     ) as caught:
-        solve, name = factorise(noisy, NOISE)
-    assert name == "ridge"
+        factor = factorise(noisy, NOISE)
+    solve = factor.solve
+    assert factor.solver == "ridge"
     share = float(str(caught[0].message).split("a ridge of ")[1].split(" ")[0])
     assert NOISE / 2 < share < 64 * NOISE
     # The solution of the exact matrix with a ridge of that size, as far as the data tell.
@@ -59,22 +60,22 @@ def test_noise_of_float64_is_met_by_eigenvectors():
     exact, _ = nearly_singular()
     for noise in (0.0, MAX_FLOAT64_NOISE / 2):
         with pytest.warns(SolverWarning, match="solved by 'eigh'"):
-            assert factorise(exact, noise)[1] == "eigh"
+            assert factorise(exact, noise).solver == "eigh"
 
 
 def test_a_ridge_grows_until_it_is_enough():
     exact, _ = nearly_singular()
     spoiled = exact - 1e-4 * np.diag(exact.diagonal())  # more than the noise that was said
     with pytest.warns(SolverWarning, match="a ridge of"):
-        solve, name = factorise(spoiled, NOISE)
-    assert name == "ridge"
-    assert np.isfinite(solve(np.ones(40))).all()
+        factor = factorise(spoiled, NOISE)
+    assert factor.solver == "ridge"
+    assert np.isfinite(factor.solve(np.ones(40))).all()
 
 
 def test_a_matrix_that_no_ridge_mends_is_left_to_eigenvectors():
     with pytest.warns(SolverWarning, match="solved by 'eigh'"):
-        solve, _ = factorise(np.array([[1.0, 50.0], [50.0, 1.0]]), NOISE)
-    assert np.isfinite(solve(np.ones(2))).all()
+        factor = factorise(np.array([[1.0, 50.0], [50.0, 1.0]]), NOISE)
+    assert np.isfinite(factor.solve(np.ones(2))).all()
 
 
 def test_features_of_float32_at_a_large_c_are_solved_with_a_ridge_close_to_float64(tmp_path):

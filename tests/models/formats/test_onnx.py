@@ -18,6 +18,7 @@ from mergesvm.features.maps.hidden_layer import ACTIVATIONS
 from mergesvm.features.maps.nystroem import KERNELS
 from mergesvm.features.maps.patches import RECTIFIERS
 from mergesvm.features.registry import random_map_classes
+from mergesvm.models.domain import Domain
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.models.solution import Solution
 from reference import blobs
@@ -94,7 +95,9 @@ def voting_model(n_classes, ties):
     X, y = blobs(seed=n_classes, n=60 * n_classes, d=pairs, classes=n_classes)
     knowledge = ms.learn(X, y, anchor=np.zeros(pairs))
     moments = ms.solve(knowledge, multiclass="ovo").moments
-    return PairwiseModel(knowledge, Solution(np.eye(pairs), np.zeros(pairs), ("cholesky",) * pairs), moments, ties)
+    return PairwiseModel(
+        Domain.of(knowledge), Solution(np.eye(pairs), np.zeros(pairs), ("cholesky",) * pairs), moments, ties
+    )
 
 
 def recounts(row, n_classes):

@@ -42,6 +42,7 @@ class Grid:
         standardize: bool = False,
         penalize_intercept: bool = True,
         ties: str = "recount",
+        fit_intercept: bool = True,
     ) -> Grid:
         """The grid of all combinations; a single value stands for a list of one."""
         values = np.unique(values_of(Cs))
@@ -49,7 +50,7 @@ class Grid:
         for weight in weightings:
             check_class_weight(weight, "class_weights")
         settings = (
-            SolveOptions(values[0], weight, scheme, standardize, penalize_intercept, ties).check()
+            SolveOptions(values[0], weight, scheme, standardize, penalize_intercept, ties, fit_intercept).check()
             for scheme, weight in product(schemes, weightings)
         )
         return cls(values, tuple(settings))
@@ -83,7 +84,7 @@ class Grid:
                 sets,
                 self.Cs,
                 standardize=fixed.standardize,
-                penalize_intercept=fixed.penalize_intercept,
+                intercept_penalty=fixed.intercept_penalty,
                 engine=engine,
             )
         solved = zip(self.settings, sets, paths, strict=True)

@@ -168,6 +168,7 @@ def validate(
     multiclass: Any = "ovr",
     standardize: bool = False,
     penalize_intercept: bool = True,
+    fit_intercept: bool = True,
     ties: str = "recount",
     scoring: str | Sequence[str] = "neg_squared_loss",
     groups: Any = None,
@@ -191,7 +192,7 @@ def validate(
     class_weights : a weighting, or list of weightings
         None, "inverse", "complement", "balanced", or a mapping; see :func:`solve`.
     multiclass : {"ovr", "ovo"}, or list of both
-    standardize, penalize_intercept, ties
+    standardize, penalize_intercept, fit_intercept, ties
         As in :func:`solve`, the same for all candidates.
     scoring : str or list of str
         The first decides: "neg_squared_loss", the mean over binary problems of the mean of (1 - y f(x))^2 over rows;
@@ -221,7 +222,7 @@ def validate(
     """
     if not isinstance(folds, Folds):
         raise TypeError(f"folds must be Folds, as learned with folds=5, not {type(folds).__name__}.")
-    grid = Grid.of(Cs, class_weights, multiclass, standardize, penalize_intercept, ties)
+    grid = Grid.of(Cs, class_weights, multiclass, standardize, penalize_intercept, ties, fit_intercept)
     names = check_scoring(scoring)
     if names[0] in LOSSES and len(folds.labels) > 2 and len({setting.multiclass for setting in grid.settings}) > 1:
         raise ParameterError(

@@ -107,6 +107,7 @@ def influence(
     standardize: bool = False,
     *,
     penalize_intercept: bool = True,
+    fit_intercept: bool = True,
     held_out: Knowledge | None = None,
     by_class: bool = False,
     keep_coefs: bool = False,
@@ -120,7 +121,7 @@ def influence(
     ----------
     pieces : mapping of name to Knowledge, or sequence of Knowledge
         At least two. Unnamed pieces are named after their source, if they have exactly one, or their position.
-    C, class_weight, multiclass, standardize, penalize_intercept
+    C, class_weight, multiclass, standardize, penalize_intercept, fit_intercept
         As in :func:`mergesvm.solve`.
     held_out : Knowledge, optional
         Knowledge of rows that are in no piece. Models are scored on it instead of on the other pieces.
@@ -144,7 +145,9 @@ def influence(
     >>> influence(days).table()[0]["piece"]
     'wrong'
     """
-    options = SolveOptions(C, class_weight, multiclass, standardize, penalize_intercept).check()
+    options = SolveOptions(
+        C, class_weight, multiclass, standardize, penalize_intercept, fit_intercept=fit_intercept
+    ).check()
     by_class, keep_coefs = check_flag("by_class", by_class), check_flag("keep_coefs", keep_coefs)
     engine = Threads.of_jobs(n_jobs)
     names, each = named_pieces(pieces)

@@ -48,9 +48,9 @@ class Remainders:
     left: Numbers
     right: Numbers
 
-    def columns(self, penalize_intercept: bool) -> Numbers:
+    def columns(self, options: SolveOptions) -> Numbers:
         """A copy of all right-hand sides, (pieces, columns, width); the last is for the penalty of the intercept."""
-        sides = [self.rights, self.towards[:, None]] if penalize_intercept else [self.rights]
+        sides = [self.rights, self.towards[:, None]] if options.intercept_penalty else [self.rights]
         return np.ascontiguousarray(np.concatenate(sides, axis=1))
 
 
@@ -139,7 +139,8 @@ class RemainderEquations:
         rounding = 64 * np.finfo(np.float64).eps
         # The variance of a feature that is constant in the remainder is the rounding error of the total.
         constant = variance <= np.maximum(rounding * self._total_square / count, (rounding * origin) ** 2)
-        return origin, np.where(constant, 1.0, variance) / self.options.C
+        ridge = np.where(constant, 1.0, variance) / self.options.C
+        return origin if self.options.fit_intercept else np.zeros_like(origin), ridge
 
     def _piece_squares(self) -> Numbers:
         """Diagonal of the Gram matrix of each piece about the anchor of the total, (pieces, width)."""
@@ -181,7 +182,7 @@ class RemainderSolver:
         trusted = np.ones(len(at), dtype=bool)
         for group, whole in zip(self.equations.groups, self.equations.wholes, strict=True):
             remainders = self.equations.without(at, group)
-            columns = remainders.columns(self.options.penalize_intercept)
+            columns = remainders.columns(self.options)
             trusted &= self._solve_systems(at, whole, remainders, columns)
             coefs[:, group], offsets[:, group] = self._hyperplanes(remainders, columns)
         for row in np.flatnonzero(~trusted).tolist():
@@ -220,7 +221,7 @@ class RemainderSolver:
         constant = squares <= remainders.noise
         again = np.flatnonzero(constant.any(axis=1)).tolist()
         if again:
-            columns[again] = remainders.columns(self.options.penalize_intercept)[again]
+            columns[again] = remainders.columns(self.options)[again]
         for row in again:
             trusted[row] = solve_system(row, constant[row])
         before = squares + remainders.ridge
@@ -240,10 +241,10 @@ class RemainderSolver:
 
     def _hyperplanes(self, remainders: Remainders, solved: Numbers) -> tuple[Numbers, Numbers]:
         at_mean, w = remainders.balance / remainders.count[:, None], solved
-        if self.options.penalize_intercept:
+        if self.options.intercept_penalty:
             # The penalty on the intercept at the origin is a rank-one term, and enters by Sherman-Morrison.
             w, q, g = solved[:, :-1], solved[:, -1], remainders.towards
-            below = self.options.C + np.einsum("pd,pd->p", g, q) + 1 / remainders.count
+            below = self.options.C / self.options.intercept_penalty + np.einsum("pd,pd->p", g, q) + 1 / remainders.count
             pull = (at_mean - (w @ g[:, :, None])[:, :, 0]) / below[:, None]
             w = w + pull[:, :, None] * q[:, None]
             at_mean = at_mean - pull / remainders.count[:, None]

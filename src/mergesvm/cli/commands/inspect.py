@@ -141,7 +141,11 @@ def _closed_form(options: dict[str, Any]) -> dict[str, str]:
     return {
         "C": short_number(options["C"]),
         "standardized": "yes" if options["standardize"] else "no",
-        "intercept": "penalised" if options["penalize_intercept"] else "free",
+        "intercept": "none"
+        if not options["fit_intercept"]
+        else "penalised"
+        if options["penalize_intercept"]
+        else "free",
     }
 
 

@@ -12,12 +12,19 @@ from mergesvm.engines.threads import Threads
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.closed_form import MIN_PRODUCTS_FOR_THREADS, solve_equations
 from mergesvm.methods.proximal.equations import CoefficientScaling, Equations
+from mergesvm.methods.proximal.error_estimate import (
+    estimated_errors,
+    estimated_errors_on_path,
+    lost_scores,
+    perturbations,
+)
 from mergesvm.methods.proximal.factor import cholesky_tolerance
 from mergesvm.methods.proximal.rounding import CancellationGuard
 from mergesvm.models.solution import Solution
 from mergesvm.multiclass.decomposition import Problems
 
 Numbers = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 MAX_REFINEMENTS = 3
 """Steps of iterative refinement."""
@@ -48,7 +55,7 @@ def solve_path(
     Cs: Sequence[float] | Numbers,
     *,
     standardize: bool = False,
-    penalize_intercept: bool = True,
+    intercept_penalty: float = 1.0,
     engine: Threads | None = None,
 ) -> list[list[Solution]]:
     """Solve several sets of binary problems over the same knowledge, each at many values of C.
@@ -72,31 +79,33 @@ def solve_path(
     [array([[0.5]]), array([[1.]])]
     """
     Cs = np.asarray(Cs, dtype=np.float64)
-    scaling, guard = CoefficientScaling.of(knowledge, standardize), CancellationGuard.of(knowledge)
+    scaling = CoefficientScaling.of(knowledge, standardize, np.isfinite(intercept_penalty))
+    guard = CancellationGuard.of(knowledge)
     groups = _grouped(sets, Cs)
     shapes = [(len(Cs), len(problems)) for problems in sets]
     coefs = [np.empty((*shape, knowledge.width)) for shape in shapes]
-    offsets = [np.empty(shape) for shape in shapes]
+    offsets, errors = [np.empty(shape) for shape in shapes], [np.empty(shape) for shape in shapes]
     solvers = [np.full(shape, "eigh", dtype=object) for shape in shapes]
 
     def run(group: _Group) -> None:
         signs = np.unique(np.array(group.signs), axis=0)
         rows = [int(np.flatnonzero((signs == sign).all(axis=1))[0]) for sign in group.signs]
         given = np.unique(np.concatenate(group.Cs))
-        equations = Equations.of(knowledge, group.weights, signs.astype(np.float64), scaling, guard, penalize_intercept)
-        w, b, names = _along(equations, given)
+        equations = Equations.of(knowledge, group.weights, signs.astype(np.float64), scaling, guard, intercept_penalty)
+        w, b, error, names = _along(equations, given)
         for (index, problem), row, wanted in zip(group.places, rows, group.Cs, strict=True):
             at = np.searchsorted(given, wanted)
             coefs[index][:, problem] = w[:, row, at].T
             offsets[index][:, problem] = b[row, at]
+            errors[index][:, problem] = error[row, at]
             solvers[index][:, problem] = names[at]
 
     if engine is None or len(groups) * (len(Cs) + knowledge.width) * knowledge.width**2 < MIN_PRODUCTS_FOR_THREADS:
         engine = Threads(1)
     engine.map(run, groups)
     return [
-        [Solution(w[at], b[at], tuple(names[at])) for at in range(len(Cs))]
-        for w, b, names in zip(coefs, offsets, solvers, strict=True)
+        [Solution(w[at], b[at], tuple(names[at]), error[at]) for at in range(len(Cs))]
+        for w, b, names, error in zip(coefs, offsets, solvers, errors, strict=True)
     ]
 
 
@@ -117,61 +126,99 @@ def _grouped(sets: Sequence[Problems], Cs: Numbers) -> list[_Group]:
     return list(groups.values())
 
 
-def _along(equations: Equations, Cs: Numbers) -> tuple[Numbers, Numbers, NDArray[np.object_]]:
-    """Coefficients (features, problems, Cs), offsets (problems, Cs), and the solver at each C."""
-    values, vectors = np.linalg.eigh(equations.gram)
+def _along(equations: Equations, Cs: Numbers) -> tuple[Numbers, Numbers, Numbers, NDArray[np.object_]]:
+    """Coefficients (features, problems, Cs), offsets and estimated errors (problems, Cs), and the solver at each C."""
+    spectrum = _Spectrum.of(equations)
     columns = equations.columns
     step = max(1, BLOCK_VALUES // columns.size)
     starts = range(0, len(Cs), step)
     # Solutions that overflow, because an eigenvalue is zero up to rounding, do not converge and are solved below.
     with np.errstate(over="ignore", invalid="ignore"):
-        parts = [_solve_block(equations, values, vectors, columns, Cs[start : start + step]) for start in starts]
-    w, b, converged = (np.concatenate(each, axis=-1) for each in zip(*parts, strict=True))
+        parts = [_solve_block(equations, spectrum, columns, Cs[start : start + step]) for start in starts]
+        w, b, converged = (np.concatenate(each, axis=-1) for each in zip(*parts, strict=True))
+        scaled = w * equations.scale[:, None, None]
+        errors = estimated_errors_on_path(equations, spectrum.values, spectrum.vectors, Cs, scaled)
     names = np.full(len(Cs), "eigh", dtype=object)
-    left = np.flatnonzero(~converged)
+    left = np.flatnonzero(~(converged & spectrum.trusted(equations, Cs)))
     if len(columns) <= MAX_BATCHED_WIDTH and len(left):
-        solved, trusted = _solve_batched(equations, columns, Cs[left])
-        some, left = left[trusted], left[~trusted]
-        w[:, :, some], b[:, some] = equations.hyperplanes(Cs[some], solved[:, :, trusted])
+        some, left = _solve_batched(equations, columns, Cs, left, w, b, errors)
         names[some] = "cholesky"
     for at in left:
-        exact = replace(equations, gram=equations.gram.copy())
-        coefs, offsets, names[at] = solve_equations(exact, float(Cs[at]))
-        w[:, :, at], b[:, at] = coefs.T, offsets
-    return w, b, names
+        solved = solve_equations(replace(equations, gram=equations.gram.copy()), float(Cs[at]))
+        w[:, :, at], b[:, at], errors[:, at], names[at] = solved.coefs.T, solved.offsets, solved.errors, solved.solver
+    return w, b, errors, names
 
 
-def _solve_batched(equations: Equations, columns: Numbers, Cs: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
-    """Solutions (features, columns, Cs) of a batched call, and which of them can be trusted.
+@dataclass(frozen=True)
+class _Spectrum:
+    """Eigenvalues (k,) and eigenvectors (features, k) of S, and directions along which S is empty up to rounding."""
 
-    Systems are scaled to a unit diagonal, so that the scale of features does not matter.
+    values: Numbers
+    vectors: Numbers
+    empty: Numbers
+
+    @classmethod
+    def of(cls, equations: Equations) -> _Spectrum:
+        values, vectors = np.linalg.eigh(equations.gram)
+        # The variance of features along each eigenvector, if they were not correlated.
+        explained = (vectors**2).T @ equations.gram.diagonal()
+        empty = np.abs(values) <= cholesky_tolerance(len(values), 0.0) * explained
+        if lost_scores(equations, vectors[:, empty]).any():
+            empty[:] = False
+        return cls(values[~empty], vectors[:, ~empty], vectors[:, empty])
+
+    def trusted(self, equations: Equations, Cs: Numbers) -> NDArray[np.bool_]:
+        """Whether no eigenvalue is lost to rounding at each C."""
+        diagonal = equations.gram.diagonal()[:, None] + 1 / Cs
+        tolerance = cholesky_tolerance(len(diagonal), (equations.noise[:, None] / diagonal).max(axis=0))
+        lost = self.values[:, None] + 1 / Cs < tolerance * ((self.vectors**2).T @ diagonal)
+        trusted: NDArray[np.bool_] = ~lost.any(axis=0)
+        return trusted
+
+
+def _solve_batched(
+    equations: Equations, columns: Numbers, Cs: Numbers, left: Places, w: Numbers, b: Numbers, errors: Numbers
+) -> tuple[Places, Places]:
+    """Solve at ``Cs[left]`` in one batched call, and write the solutions that can be trusted.
+
+    Systems are scaled to a unit diagonal, so that the scale of features does not matter. Returns the places of the
+    solutions that were written, and of those that were not.
     """
-    systems = equations.gram + np.eye(len(columns)) / Cs[:, None, None]
+    systems = equations.gram + np.eye(len(columns)) / Cs[left, None, None]
     diagonals = systems.diagonal(axis1=1, axis2=2).copy()
     units = np.sqrt(diagonals)
     systems /= units[:, :, None] * units[:, None, :]
+    sides = np.hstack([columns, perturbations(equations)])
     try:
         # The fraction of a feature that those before it leave unexplained, as for single systems.
         least = (np.linalg.cholesky(systems).diagonal(axis1=1, axis2=2) ** 2).min(axis=1)
-        solved = np.linalg.solve(systems, columns / units[:, :, None])
+        solved = np.linalg.solve(systems, sides / units[:, :, None]) / units[:, :, None]
     except np.linalg.LinAlgError:
-        return np.empty((*columns.shape, len(Cs))), np.zeros(len(Cs), dtype=bool)
+        return left[:0], left
     trusted = least >= cholesky_tolerance(len(columns), (equations.noise / diagonals).max(axis=1))
-    return (solved / units[:, :, None]).transpose(1, 2, 0), trusted
+    for at, found in zip(left[trusted], solved[trusted], strict=True):
+        hyperplanes, moved = found[:, : columns.shape[1]], found[:, columns.shape[1] :]
+        w[:, :, at], b[:, at] = equations.hyperplanes(float(Cs[at]), equations.divided(hyperplanes, float(Cs[at])))
+        errors[:, at] = estimated_errors(equations, Cs[at], moved, w[:, :, at] * equations.scale[:, None])
+    return left[trusted], left[~trusted]
 
 
 def _solve_block(
-    equations: Equations, values: Numbers, vectors: Numbers, columns: Numbers, Cs: Numbers
+    equations: Equations, spectrum: _Spectrum, columns: Numbers, Cs: Numbers
 ) -> tuple[Numbers, Numbers, NDArray[np.bool_]]:
+    """Coefficients (features, problems, Cs), offsets (problems, Cs), and whether they have converged, (Cs,)."""
     penalties = 1 / Cs
+    vectors = spectrum.vectors
     # Rounding can make an eigenvalue of zero slightly negative.
-    inverses = 1 / np.maximum(values[:, None] + penalties, 1e-300)
+    inverses = 1 / np.maximum(spectrum.values[:, None] + penalties, 1e-300)
     width, count = columns.shape
 
     def divided(right: Numbers) -> Numbers:
         """Solve the system at each C, (features, columns, Cs)."""
-        turned = (vectors.T @ right.reshape(width, -1)).reshape(width, count, -1)
-        result: Numbers = (vectors @ (turned * inverses[:, None]).reshape(width, -1)).reshape(width, count, len(Cs))
+        turned = (vectors.T @ right.reshape(width, -1)).reshape(vectors.shape[1], count, -1)
+        result: Numbers = (vectors @ (turned * inverses[:, None]).reshape(vectors.shape[1], -1)).reshape(
+            width, count, len(Cs)
+        )
         return result
 
     solved = divided(columns[:, :, None])
@@ -185,5 +232,5 @@ def _solve_block(
         moved = (np.abs(unit * step)).max(axis=(0, 1)) / np.where(size > 0, size, 1.0)
         if (moved <= REFINEMENT_TOLERANCE).all():
             break
-    w, b = equations.hyperplanes(Cs, solved)
+    w, b = equations.hyperplanes(Cs, equations.divided(solved, Cs, spectrum.empty))
     return w, b, moved <= REFINEMENT_TOLERANCE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -26,8 +27,29 @@ Noise = TypeVar("Noise", float, NDArray[np.float64])
 EPSILON = float(np.finfo(np.float64).eps)
 
 
-def factorise(matrix: NDArray[np.float64], noise: float = 0.0) -> tuple[Solve, str]:
-    """A function that solves systems with this matrix, and the name of the solver.
+@dataclass(frozen=True)
+class Factor:
+    """A factored matrix.
+
+    Attributes
+    ----------
+    solver : {"cholesky", "ridge", "eigh"}
+    solve : function
+        Solves systems of shape (features, columns); without the part along empty directions.
+    ridge : float
+        The fraction of the diagonal that was added.
+    empty : array of shape (features, directions)
+        Orthonormal directions in which the matrix is zero up to rounding, but for the penalty.
+    """
+
+    solver: str
+    solve: Solve
+    ridge: float
+    empty: NDArray[np.float64]
+
+
+def factorise(matrix: NDArray[np.float64], noise: float = 0.0, penalty: float = 0.0) -> Factor:
+    """Factor a matrix, which is left as it is. ``penalty`` is what was added to its diagonal.
 
     Cholesky, unless the matrix is singular up to rounding: then its eigenvectors, without the directions that are only
     rounding. ``noise`` is the relative rounding error of the matrix; if it is that of float32, a ridge of the size of
@@ -35,17 +57,22 @@ def factorise(matrix: NDArray[np.float64], noise: float = 0.0) -> tuple[Solve, s
     not.
 
     >>> import numpy as np
-    >>> solve, name = factorise(np.diag([2.0, 4.0]))
-    >>> name, solve(np.array([1.0, 1.0]))
+    >>> factor = factorise(np.diag([2.0, 4.0]))
+    >>> factor.solver, factor.solve(np.array([1.0, 1.0]))
     ('cholesky', array([0.5 , 0.25]))
     """
     tolerance = cholesky_tolerance(len(matrix), noise)
     lower = trusted_cholesky(matrix, tolerance)
     if lower is not None:
-        return by_triangles(lower), "cholesky"
-    if noise > MAX_FLOAT64_NOISE:
-        return _with_ridge(matrix, tolerance), "ridge"
-    return _by_eigenvectors(matrix, tolerance), "eigh"
+        return Factor("cholesky", by_triangles(lower), 0.0, np.empty((len(matrix), 0)))
+    factor = (_with_ridge if noise > MAX_FLOAT64_NOISE else by_eigenvectors)(matrix, tolerance, penalty)
+    if factor.solver == "eigh":
+        warn_solver(
+            f"The system is singular up to rounding ({factor.empty.shape[1]} of {len(matrix)} directions are empty), "
+            f"so it was solved by 'eigh' without those directions. "
+            f"Causes are duplicate or constant features and a very large C; a smaller C avoids it."
+        )
+    return factor
 
 
 def cholesky_tolerance(width: int, noise: Noise) -> Noise:
@@ -65,7 +92,7 @@ def trusted_cholesky(matrix: NDArray[np.float64], tolerance: float) -> NDArray[n
     return None if unexplained.min() < tolerance else lower
 
 
-def _with_ridge(matrix: NDArray[np.float64], tolerance: float) -> Solve:
+def _with_ridge(matrix: NDArray[np.float64], tolerance: float, penalty: float) -> Factor:
     """Add a ridge of the size of the rounding, increased until Cholesky succeeds."""
     ridge = tolerance
     for _ in range(12):
@@ -77,9 +104,9 @@ def _with_ridge(matrix: NDArray[np.float64], tolerance: float) -> Solve:
                 f"Sums in float32 are not precise enough at this C: a ridge of {ridge:.0e} of the diagonal was added "
                 f"(solver 'ridge'), which acts like a smaller C. Learn in float64, or solve with a smaller C."
             )
-            return by_triangles(lower)
+            return Factor("ridge", by_triangles(lower), ridge, np.empty((len(matrix), 0)))
         ridge *= 4
-    return _by_eigenvectors(matrix, tolerance)
+    return by_eigenvectors(matrix, tolerance, penalty)
 
 
 def by_triangles(lower: NDArray[np.float64]) -> Solve:
@@ -93,29 +120,34 @@ def by_triangles(lower: NDArray[np.float64]) -> Solve:
     return solve
 
 
-def _by_eigenvectors(matrix: NDArray[np.float64], tolerance: float) -> Solve:
-    # Scale to a unit diagonal, so that a feature of small scale does not look singular.
+def by_eigenvectors(matrix: NDArray[np.float64], tolerance: float, penalty: float) -> Factor:
+    """Factor a matrix S + penalty I by the eigenvectors of S, without those along which S is empty up to rounding.
+
+    With S scaled to a unit diagonal, eigenvalues L and eigenvectors V that are not empty, solutions are Z c, where the
+    columns of Z are V in the original scale and orthogonal to all empty directions, and (L + penalty Z'Z) c = Z't.
+    """
     diagonal = matrix.diagonal()
+    # A feature of small scale must not look singular.
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    values, vectors = eigh(matrix / scale / scale[:, None])
+    scaled = matrix / scale / scale[:, None]
+    scaled[np.diag_indices_from(scaled)] -= penalty / scale**2
+    values, vectors = eigh(scaled)
     kept = values > tolerance * max(values[-1], 1.0)
-    warn_solver(
-        f"The system is singular up to rounding ({len(values) - int(kept.sum())} of {len(values)} directions are "
-        f"empty), so it was solved by 'eigh' without those directions. "
-        f"Causes are duplicate or constant features and a very large C; a smaller C avoids it."
-    )
-    inverse = np.where(kept, 1 / np.where(kept, values, 1.0), 0.0)
-    # The data do not determine the solution in the empty directions; the penalty prefers the shortest.
-    empty, _ = np.linalg.qr(vectors[:, ~kept] / scale[:, None])
+    vectors /= scale[:, None]
+    # The rows do not determine the solution in the empty directions; the penalty prefers the shortest.
+    empty, _ = np.linalg.qr(vectors[:, ~kept])
+    basis = vectors[:, kept]
+    basis -= empty @ (empty.T @ basis)
+    roots = np.sqrt(values[kept])
+    inner = np.eye(len(roots)) + penalty * (basis / roots).T @ (basis / roots)
+    inside = by_triangles(np.linalg.cholesky(inner))
 
     def solve(right: NDArray[np.float64]) -> NDArray[np.float64]:
         column = right if right.ndim == 2 else right[:, None]
-        turned = vectors.T @ (column / scale[:, None])
-        solution: NDArray[np.float64] = (vectors @ (inverse[:, None] * turned)) / scale[:, None]
-        solution -= empty @ (empty.T @ solution)
+        solution: NDArray[np.float64] = basis @ (inside(basis.T @ column / roots[:, None]) / roots[:, None])
         return solution.reshape(right.shape)
 
-    return solve
+    return Factor("eigh", solve, 0.0, empty)
 
 
 def small_blas(width: int) -> AbstractContextManager[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -40,6 +41,7 @@ class SolveOptions:
     standardize: bool = False
     penalize_intercept: bool = True
     ties: str = "recount"
+    fit_intercept: bool = True
 
     def check(self) -> SolveOptions:
         """The same options as plain Python values, or an error that names the invalid one."""
@@ -47,9 +49,13 @@ class SolveOptions:
         check_class_weight(self.class_weight)
         check_multiclass(self.multiclass)
         check_ties(self.ties)
-        standardize = check_flag("standardize", self.standardize)
-        penalize_intercept = check_flag("penalize_intercept", self.penalize_intercept)
-        return replace(self, C=C, standardize=standardize, penalize_intercept=penalize_intercept)
+        return replace(
+            self,
+            C=C,
+            standardize=check_flag("standardize", self.standardize),
+            penalize_intercept=check_flag("penalize_intercept", self.penalize_intercept),
+            fit_intercept=check_flag("fit_intercept", self.fit_intercept),
+        )
 
     def as_dict(self, *, ties: bool = True) -> dict[str, Any]:
         """Keyword arguments of :func:`~mergesvm.solve`; without ``ties`` those of functions that do not predict."""
@@ -57,6 +63,11 @@ class SolveOptions:
         if not ties:
             del options["ties"]
         return options
+
+    @property
+    def intercept_penalty(self) -> float:
+        """The penalty on the intercept relative to that on coefficients; infinite if the intercept is 0."""
+        return float(self.penalize_intercept) if self.fit_intercept else math.inf
 
     def in_pairs(self, n_classes: int) -> bool:
         """Whether each pair of classes gets a hyperplane."""
@@ -73,7 +84,7 @@ class SolveOptions:
             problems,
             self.C,
             standardize=self.standardize,
-            penalize_intercept=self.penalize_intercept,
+            intercept_penalty=self.intercept_penalty,
             engine=engine,
         )
 
@@ -86,6 +97,7 @@ class SolveOptions:
             multiclass=self.multiclass,
             standardize=self.standardize,
             penalize_intercept=self.penalize_intercept,
+            fit_intercept=self.fit_intercept,
         )
         if self.in_pairs(len(knowledge.labels)):
             return PairwiseModel(domain, solution, side_moments(knowledge, problems, solution), self.ties)

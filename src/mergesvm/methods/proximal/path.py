@@ -15,6 +15,7 @@ from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.proximal.eigen_path import solve_path
+from mergesvm.methods.proximal.error_estimate import warn_if_rounded
 from mergesvm.methods.proximal.factor import small_blas
 from mergesvm.methods.proximal.options import SolveOptions, check_C
 from mergesvm.methods.proximal.solve import solvable
@@ -76,6 +77,7 @@ def path(
     standardize: bool = False,
     *,
     penalize_intercept: bool = True,
+    fit_intercept: bool = True,
     ties: str = "recount",
     n_jobs: int | None = None,
 ) -> Path:
@@ -94,7 +96,9 @@ def path(
     """
     whole = solvable(knowledge)
     values = values_of(Cs)
-    options = SolveOptions(values[0], class_weight, multiclass, standardize, penalize_intercept, ties).check()
+    options = SolveOptions(
+        values[0], class_weight, multiclass, standardize, penalize_intercept, ties, fit_intercept
+    ).check()
     with small_blas(whole.width):
         check_sound(whole)
         problems = options.problems(whole)
@@ -103,9 +107,10 @@ def path(
             [problems],
             values,
             standardize=options.standardize,
-            penalize_intercept=options.penalize_intercept,
+            intercept_penalty=options.intercept_penalty,
             engine=Threads.of_jobs(n_jobs),
         )
+        warn_if_rounded(solutions, whole.precision)
     return Path(values, whole, options, problems, solutions)
 
 

@@ -15,6 +15,9 @@ from mergesvm.knowledge.sums import ROUNDING
 CERTAIN = {"float64": 1e-12, "float32": 1e-5}
 """Differences of sums that are larger than this fraction of the sums are not due to rounding."""
 
+TYPICAL_ROUNDING = {"float64": 2.0**-48, "float32": 2.0**-23}
+"""Usual relative rounding error of a sum of squares, by the precision of the products."""
+
 
 @dataclass(frozen=True)
 class CancellationGuard:
@@ -24,12 +27,16 @@ class CancellationGuard:
     ----------
     rounding : array of shape (grams, width)
         Bound for each Gram matrix: a fraction of the largest diagonal it ever had.
+    bound, typical : float
+        The fraction, and the rounding error of a sum relative to the same squares that is usual.
     certain : float
     signature : Signature
         Provides the names of features.
     """
 
     rounding: NDArray[np.float64]
+    bound: float
+    typical: float
     certain: float
     signature: Signature
 
@@ -37,8 +44,9 @@ class CancellationGuard:
     def of(cls, knowledge: Knowledge) -> CancellationGuard:
         """The bounds of the Gram matrices of knowledge."""
         diagonals = np.array([gram.diagonal() for gram in knowledge.grams]).reshape(-1, knowledge.width)
-        rounding = ROUNDING[knowledge.precision] * np.maximum(diagonals, knowledge.peaks)
-        return cls(rounding, CERTAIN[knowledge.precision], knowledge.signature)
+        bound, typical = ROUNDING[knowledge.precision], TYPICAL_ROUNDING[knowledge.precision]
+        rounding = bound * np.maximum(diagonals, knowledge.peaks)
+        return cls(rounding, bound, typical, CERTAIN[knowledge.precision], knowledge.signature)
 
     def leave_out(
         self,

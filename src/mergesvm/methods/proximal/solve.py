@@ -10,6 +10,7 @@ from mergesvm.errors import KnowledgeError
 from mergesvm.knowledge.folds import Folds
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.definiteness import check_sound
+from mergesvm.methods.proximal.error_estimate import warn_if_rounded
 from mergesvm.methods.proximal.factor import small_blas
 from mergesvm.methods.proximal.options import SolveOptions
 from mergesvm.models.linear import LinearModel
@@ -24,6 +25,7 @@ def solve(
     standardize: bool = False,
     *,
     penalize_intercept: bool = True,
+    fit_intercept: bool = True,
     ties: str = "recount",
     n_jobs: int | None = None,
 ) -> LinearModel | PairwiseModel:
@@ -43,6 +45,9 @@ def solve(
         Penalise the coefficients of features about their mean and in units of their standard deviation.
     penalize_intercept : bool
         True as in the papers, False as in scikit-learn's ridge classifier.
+    fit_intercept : bool
+        Whether there is an intercept. Without one, scores are ``X @ coef_.T``, and ``standardize`` scales features
+        without moving them.
     ties : {"recount", "sequential", "margin"}
         How ties of votes are broken in one-vs-one; see :mod:`mergesvm.multiclass.votes`.
     n_jobs : int, optional
@@ -56,11 +61,13 @@ def solve(
     (array([[-0.79]]), array([[-0.04]]))
     """
     knowledge = solvable(knowledge)
-    options = SolveOptions(C, class_weight, multiclass, standardize, penalize_intercept, ties).check()
+    options = SolveOptions(C, class_weight, multiclass, standardize, penalize_intercept, ties, fit_intercept).check()
     with small_blas(knowledge.width):
         check_sound(knowledge)
         problems = options.problems(knowledge)
-        return options.model(knowledge, problems, options.solution(knowledge, problems, Threads.of_jobs(n_jobs)))
+        solution = options.solution(knowledge, problems, Threads.of_jobs(n_jobs))
+        warn_if_rounded([solution], knowledge.precision)
+        return options.model(knowledge, problems, solution)
 
 
 def solvable(knowledge: Any) -> Knowledge:

@@ -46,6 +46,7 @@ def current_model(
         "multiclass": "ovr",
         "standardize": False,
         "penalize_intercept": options.penalize_intercept,
+        "fit_intercept": True,
     }
     domain = Domain(labels, mean, signature, rls.class_rows[codes], provenance, kept)
     if knowledge is None:

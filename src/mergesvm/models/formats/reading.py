@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mergesvm.data.labels import Label
 from mergesvm.errors import ParameterError
 from mergesvm.files.content import Content
@@ -91,7 +94,16 @@ def _read_hyperplanes(
     options = _read_options(header, solver)
     if pairwise and options["multiclass"] != "ovo":
         header.refuse("has a pairwise model that was solved one-vs-rest")
-    return Solution(coefs, offsets, (solver,)), moments, options, solver
+    return Solution(coefs, offsets, (solver,), _read_errors(header)), moments, options, solver
+
+
+def _read_errors(header: Header) -> NDArray[np.float64] | None:
+    """The largest estimated error of scores; None for models of which it is not known."""
+    if "rounding" not in header.fields:
+        return None
+    if header.number("rounding") < 0:
+        header.refuse("has a negative number in field 'rounding'")
+    return np.array([header.number("rounding")])
 
 
 def _read_options(header: Header, solver: str) -> dict[str, Any]:
@@ -104,6 +116,8 @@ def _read_options(header: Header, solver: str) -> dict[str, Any]:
         **common,
         "standardize": options.truth("standardize"),
         "penalize_intercept": options.truth("penalize_intercept"),
+        # Files of older versions do not have it.
+        "fit_intercept": "fit_intercept" not in options.fields or options.truth("fit_intercept"),
     }
 
 
