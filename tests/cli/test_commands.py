@@ -259,6 +259,14 @@ def test_progress_is_shown_on_a_terminal_only(prepared, tmp_path):
     assert done.stderr == b""
 
 
+def test_merging_many_files_shows_progress(prepared, tmp_path):
+    script = "import mergesvm.cli.console as console; console.PROGRESS_DELAY_SECONDS = 0.0; " + SCRIPT
+    pieces = [prepared / "day1.knowledge", prepared / "day2.knowledge"]
+    assert "merging" in run_in_terminal(script, "merge", *pieces, "-o", tmp_path / "x")
+    subtracted = ("subtract", prepared / "all.knowledge", pieces[0], "-o", tmp_path / "y")
+    assert "subtracting" in run_in_terminal(script, *subtracted)
+
+
 def test_a_closed_pipe_is_not_an_error(prepared):
     command = f"{shlex.quote(sys.executable)} -c '{SCRIPT}' predict model.msvm new.csv | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=prepared)

@@ -6,18 +6,20 @@ import json
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
     from rich.table import Table
+
+Item = TypeVar("Item")
 
 PROGRESS_DELAY_SECONDS = 1.0
 """Work that takes longer than this shows a progress bar."""
@@ -56,6 +58,14 @@ ForcePieces = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.", callback=_remember_quiet)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Print a traceback on errors.", callback=_remember_debug)]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The fraction of the work that is done, in the form a progress bar takes."""
+
+    fraction: float
+    rows: int = 0
 
 
 class Console:
@@ -104,6 +114,13 @@ class Console:
             return
         with _progress_bar(description) as update:
             yield update
+
+    def tracked(self, items: Iterable[Item], count: int, description: str) -> Iterator[Item]:
+        """Yield items, with a progress bar once that takes long."""
+        with self.progress(description) as progress:
+            for number, item in enumerate(items):
+                progress(Progress(number / count))
+                yield item
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ def merge_command(
     check_distinct([output], paths)
     opened: Any = open_folds(paths) if have_folds(paths) else open_pieces(paths)
     # Files are added as they are read, so that only a few are in memory at a time.
+    opened = console.tracked(opened, len(paths), "merging")
     knowledge: Any = merge_stream(opened, partial(ms.merge, force=force_pieces))
     knowledge.save(output, overwrite=force)
     console.text(f"{len(paths)} pieces merged: {knowledge}")

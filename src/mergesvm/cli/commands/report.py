@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +12,7 @@ import typer
 
 import mergesvm as ms
 from mergesvm.cli.command import Fields, command
-from mergesvm.cli.console import Console, ConsoleOptions, Force, Output
+from mergesvm.cli.console import Console, ConsoleOptions, Force, Output, Progress
 from mergesvm.cli.model_options import ModelOptions
 from mergesvm.cli.open_files import expand, have_folds, open_folds, open_pieces
 from mergesvm.cli.outputs import check_distinct, check_output
@@ -26,14 +25,6 @@ KNOWLEDGE_SUFFIX = ".knowledge"
 """The files to read from a folder."""
 
 MAX_PIECES_NAMED = 5
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The fraction of the work that is done, in the form a progress bar takes."""
-
-    fraction: float
-    rows: int = 0
 
 
 @command("mergesvm report 'day*.knowledge' -o answers.html")

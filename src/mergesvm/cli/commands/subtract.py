@@ -40,7 +40,7 @@ def subtract_command(
     have_folds([whole, *paths])
     knowledge: Any = open_learned(whole)
     try:  # all at once, because each subtraction takes as long as there are pieces inside
-        part: Any = merge_stream(map(open_learned, paths), ms.merge)
+        part: Any = merge_stream(console.tracked(map(open_learned, paths), len(paths), "subtracting"), ms.merge)
         knowledge = ms.subtract(knowledge, part, force=force_pieces)
     except KnowledgeError:
         for path in paths:  # one by one, to name the file
