@@ -42,7 +42,7 @@ class LabelType:
             return cls(dtype if isinstance(dtype, np.dtype) else None)
         if not isinstance(dtype, np.dtype):
             # A column of pandas, polars or Arrow has the type of its values as an array.
-            dtype = np.asarray(y[:1]).dtype if hasattr(y, "__array__") else None
+            dtype = np.asarray(y).dtype if hasattr(y, "__array__") else None
         if dtype is None or dtype.kind == "O":
             values: Any = np.asarray(y).ravel() if hasattr(y, "__array__") else y
             return cls(dtype, np.iterable(values) and isinstance(next(iter(values), None), bytes))

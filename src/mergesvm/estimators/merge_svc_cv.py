@@ -169,7 +169,7 @@ class MergeSVCCV(LinearClassifier):
             if isinstance(self.scoring, str) and self.scoring in SCORINGS:
                 validation = validate(folds, *data, scoring=self.scoring, **self._grid() | shared)
             else:
-                validation = self._validate_by_scorer(folds, X, y, Batch.of(rows, labels, sample_weight), shared)
+                validation = self._validate_by_scorer(folds, X, Batch.of(rows, labels, sample_weight), shared)
             if self.calibration is None:
                 self._model = validation.solve(self.n_jobs)
             else:
@@ -177,12 +177,12 @@ class MergeSVCCV(LinearClassifier):
             self.folds_, self.validation_ = folds, validation
         return self
 
-    def _validate_by_scorer(self, folds: Folds, X: Any, y: Any, batch: Batch, shared: dict[str, Any]) -> Validation:
+    def _validate_by_scorer(self, folds: Folds, X: Any, batch: Batch, shared: dict[str, Any]) -> Validation:
         engine, numbers = Threads.of_jobs(self.n_jobs), shared["numbers"]
         if numbers is None:
             numbers = folds.assignment.numbers(batch.rows, shared["groups"], engine)
         grid = Grid.of(**self._grid())
-        return validate_by_scorer(folds, grid, self.scoring, X, batch, numbers, y, self._label_type, engine)
+        return validate_by_scorer(folds, grid, self.scoring, X, batch, numbers, self._label_type, engine)
 
     def _grid(self) -> dict[str, Any]:
         names = ("Cs", "class_weights", "multiclass", "standardize", "penalize_intercept", "fit_intercept", "ties")
