@@ -44,7 +44,7 @@ def validate_by_scorer(
     weighted = isinstance(scoring, str) and batch.weights is not None
     kind = LabelType() if isinstance(scoring, str) else kind  # the metrics of scikit-learn refuse bytes
     truth = kind.restored(label_array(batch.labels.classes))
-    X = X.tocsr() if sparse.issparse(X) else X
+    X = X.tocsr() if sparse.issparse(X) else X if hasattr(X, "columns") else np.asarray(X)
     scores = np.full((len(grid), len(folds)), np.nan)
     for fold in range(len(folds)):
         train = folds.train(fold)
