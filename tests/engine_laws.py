@@ -492,6 +492,14 @@ def law_text_files_that_cannot_be_divided_are_read_whole(engine):
     assert found.provenance[0].rows == lines + 1
 
 
+def law_labels_of_text_files_are_of_one_type_on_all_workers(engine):
+    """Only the last worker meets the label that makes all of them text."""
+    folder = engine.ranks.on_root(tempfile.mkdtemp)
+    path = Path(folder, "large.csv")
+    engine.ranks.on_root(lambda: path.write_text("x,y\n" + "1.25,1\n2.5,0\n" * 350_000 + "2.5,01\n") and None)
+    assert ms.learn(ms.scan(path, label="y"), engine=engine).labels == ("0", "01", "1")
+
+
 COUNTS = {"day0.parquet": 200, "day1.parquet": 150, "day2.parquet": 250}
 
 

@@ -4,6 +4,7 @@
 
     MergeSVMError
     ├── DataError               invalid values, columns, labels or weights
+    │   └── LabelKindError        text labels of another type than the first ones
     ├── ParameterError          an invalid argument
     ├── FeatureMapError         a feature map that is not frozen, or cannot be frozen or saved
     ├── EngineError             an engine that cannot start, or has lost workers
@@ -57,6 +58,10 @@ class MergeSVMError(ValueError):
 
 class DataError(MergeSVMError):
     """Invalid rows, labels or weights; names the column and the first invalid row."""
+
+
+class LabelKindError(DataError):
+    """Labels of text files turned out to be of another type than the first ones: ``scan.settle_labels()`` decides."""
 
 
 class ParameterError(MergeSVMError):

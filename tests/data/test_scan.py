@@ -818,13 +818,8 @@ def test_lines_may_be_longer_than_what_tells_the_types(tmp_path, monkeypatch):
     np.testing.assert_array_equal(part.rows.block(0, 4), [[1.5], [2.5], [3], [5]])
 
 
-def test_labels_and_kept_columns_are_looked_at_for_longer(tmp_path, monkeypatch):
+def test_the_first_lines_decide_which_columns_are_numbers(tmp_path, monkeypatch):
     monkeypatch.setattr("mergesvm.data.readers.csv.INFERENCE_BYTES", 1000)
-    lines = [f"{row},{row % 2},{row}" for row in range(400)] + ["7,other,word"]
-    path = write(tmp_path / "x.csv", "\n".join(["a,y,id", *lines, ""]))
-    (part,) = ms.scan(path, "y", keep=["id"])
-    assert set(part.labels.values) == {"0", "1", "other"}
-    assert part.table["id"][400].as_py() == "word"
     text = "\n".join(["a,y", *(f"{row},{row % 2}" for row in range(400)), "word,1", ""])
     with pytest.raises(ms.errors.MalformedFileError, match="line 402"):
         ms.learn(ms.scan(write(tmp_path / "z.csv", text), "y"))

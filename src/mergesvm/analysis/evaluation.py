@@ -16,7 +16,7 @@ from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError, SignatureError
 from mergesvm.knowledge.learning.local import Progress
 from mergesvm.models.base import Model
-from mergesvm.models.heldout_scores import labelled_batches
+from mergesvm.models.heldout_scores import labelled_batches, read_labelled
 
 Numbers = NDArray[np.float64]
 
@@ -35,6 +35,10 @@ def evaluate(
     predictor = getattr(model, "model_", model)
     if not isinstance(predictor, Model):
         raise TypeError(f"model must be a model or a fitted estimator of mergesvm, not {type(model).__name__}.")
+    return read_labelled(X, predictor, lambda: _evaluation(predictor, X, y, sample_weight, progress))
+
+
+def _evaluation(predictor: Model, X: Any, y: Any, sample_weight: Any, progress: Progress | None) -> Evaluation:
     evaluation, empty = Evaluation(predictor.labels), True
     step = max(256, BLOCK_PROBABILITIES // len(evaluation.classes))
     for batch in labelled_batches(X, y, sample_weight, progress):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mergesvm.data.label_encoding import EncodedLabels
-from mergesvm.data.labels import Label, as_labels
+from mergesvm.data.labels import CategoricalLabels, Label, as_labels
 from mergesvm.data.rows.base import Rows, spans
 from mergesvm.data.rows.columns import ColumnRows
 from mergesvm.data.rows.sparse import SparseRows
@@ -74,6 +74,9 @@ def group_hashes(groups: Any) -> Hashes:
     >>> group_hashes(["north", "south", "north"]) == group_hashes(["north", "x", "north"])
     array([ True, False,  True])
     """
+    if isinstance(groups, CategoricalLabels):
+        known: Hashes = np.array([_hash(value) for value in groups.values], dtype=np.uint64)[groups.codes]
+        return known
     try:
         array = as_labels(groups)
         missing = isinstance(array, np.ndarray) and _missing(array)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
+from mergesvm.data.label_encoding import EncodedLabels
 from mergesvm.data.labels import Label
 from mergesvm.data.layout import Layout, sorted_vocabulary
 from mergesvm.data.partitioning import assign_parts
@@ -17,7 +18,10 @@ from mergesvm.data.read_options import ReadKeywords, ReadOptions, check_positive
 from mergesvm.data.readers.base import Reader
 from mergesvm.data.readers.registry import open_readers
 from mergesvm.data.slice import Slice
-from mergesvm.errors import DataError
+from mergesvm.data.text_parser.label_kinds import CONTINUOUS, KINDS, chosen_kind, fitting_kinds
+from mergesvm.errors import DataError, LabelKindError
+
+Result = TypeVar("Result")
 
 BATCH_BYTES = 32 * 2**20
 """Size of a slice in memory, unless ``batch_rows`` is given; at most about four slices are held at a time."""
@@ -75,7 +79,9 @@ def scan(
     expected = None if like is None else layout_of(like)
     if expected is not None:
         how = how.matching(expected)
-    return Scan(open_readers(find_files(paths), how, format), batch_rows, expected)
+    source = Scan(open_readers(find_files(paths), how, format), batch_rows, expected)
+    source.expect_labels(getattr(getattr(like, "signature", None), "labels", None))
+    return source
 
 
 @dataclass
@@ -104,6 +110,8 @@ class Scan:
 
     def __post_init__(self) -> None:
         self._layout: Layout | None = None
+        self._label_kind: str | None = None
+        self._expected_labels: str | None = None
         self._restart()
 
     def _restart(self) -> None:
@@ -139,6 +147,69 @@ class Scan:
         if options.width is None and self.readers[0].n_rows() is None and layouts[0].names is None:
             layouts += [reader.layout(categories) for reader in self.readers[1:]]
         return max(layouts, key=lambda layout: layout.width)
+
+    @property
+    def label_kind(self) -> str | None:
+        """The kind that labels written as text are read as, such as "whole number"; None if all labels have types.
+
+        Until :meth:`settle_labels` has read all of them, it is that of the first ones; a label that does not fit raises
+        :class:`LabelKindError`.
+        """
+        if self._label_kind is not None or all(reader.typed for reader in self.readers):
+            return self._label_kind
+        kind = chosen_kind(self.fitting_label_kinds(1), self._expected_kind())
+        if kind == CONTINUOUS:
+            self.settle_labels()
+        return self._label_kind or kind
+
+    def expect_labels(self, kind: str | None) -> None:
+        """Read labels written as text as this kind, such as that of a model, if they fit."""
+        if kind != self._expected_labels:
+            self._expected_labels, self._label_kind = kind, None
+
+    def _expected_kind(self) -> str | None:
+        """The kind of labels that is expected, or that of a file in which labels have types."""
+        typed = [reader for reader in self.readers if reader.typed]
+        if self._expected_labels is None and typed:
+            with closing(self._slices(typed[0], self.layout, None)) as slices:  # type: ignore[type-var]
+                labels = next((part.labels for part in slices if part.labels is not None), ())
+            return EncodedLabels.encode(labels).kind
+        return self._expected_labels
+
+    def fitting_label_kinds(self, blocks: int | None = None) -> tuple[str, ...]:
+        """Return the kinds that all labels written as text fit; ``blocks`` limits the files, and blocks of each."""
+        kinds: tuple[str, ...] = KINDS
+        for reader in [reader for reader in self.readers if not reader.typed][:blocks]:
+            with closing(reader.label_texts()) as texts:  # type: ignore[type-var]
+                for found in islice(texts, blocks):
+                    kinds = fitting_kinds(found, kinds)
+                    if kinds == ("text",):
+                        return kinds
+        return kinds
+
+    def settle_labels(self, kinds: tuple[str, ...] | None = None) -> None:
+        """Read all labels that are written as text, and choose their kind: the first of those that fit all of them.
+
+        Learning and evaluating do so by themselves when labels turn out to be of another kind than the first ones.
+        """
+        if all(reader.typed for reader in self.readers):
+            return
+        kind = chosen_kind(kinds or self.fitting_label_kinds(), self._expected_kind())
+        if kind == CONTINUOUS:
+            raise DataError(
+                f"{self.name}: Unknown label type: continuous. The labels in column {self.readers[0].options.label!r} "
+                f"are numbers, and not all of them are integers. mergesvm supports classification only. Labels must be "
+                f"strings, integers or booleans."
+            )
+        self._label_kind = kind
+
+    def settled(self, read: Callable[[], Result]) -> Result:
+        """Call a function that reads this scan; again if labels were of another kind than the first ones."""
+        try:
+            return read()
+        except LabelKindError:
+            self.settle_labels()
+            return read()
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -180,7 +251,7 @@ class Scan:
 
     def _with_readers(self, readers: list[Reader]) -> Scan:
         part = Scan(readers, self.batch_rows, self.expected)
-        part._layout = self.layout
+        part._layout, part._label_kind = self.layout, self.label_kind
         return part
 
     @property
@@ -192,8 +263,12 @@ class Scan:
     def first_slices(self, limit: int) -> Iterator[Slice]:
         """Yield the first slice of each file, or of at most ``limit`` evenly spaced files."""
         for index in range(0, len(self.readers), -(-len(self.readers) // limit)):
-            with closing(self.readers[index].slices(self.layout, self._slice_rows(self.readers[index]))) as slices:  # type: ignore[type-var]
+            with closing(self._slices(self.readers[index], self.layout, self.label_kind)) as slices:  # type: ignore[type-var]
                 yield from islice(slices, 1)
+
+    def _slices(self, reader: Reader, layout: Layout, kind: str | None) -> Iterator[Slice]:
+        reader.label_kind = kind
+        return reader.slices(layout, self._slice_rows(reader))
 
     def _slice_rows(self, reader: Reader) -> int:
         rows = BATCH_BYTES // max(1, reader.row_bytes(self.layout))
@@ -214,9 +289,9 @@ class Scan:
         self.fraction = 1.0
 
     def _read(self, layout: Layout) -> Iterator[tuple[int, Reader, Slice]]:
-        done = 0
+        done, kind = 0, self.label_kind
         for reader in self.readers:
-            with closing(reader.slices(layout, self._slice_rows(reader))) as slices:  # type: ignore[type-var]
+            with closing(self._slices(reader, layout, kind)) as slices:  # type: ignore[type-var]
                 for part in slices:
                     _check_width(part.rows.width, layout, reader)
                     yield done, reader, part

@@ -32,6 +32,8 @@ class Slice:
         Which of the rows read were not dropped; None for all.
     table : Arrow record batch or None
         Columns to carry along with predictions, for all rows read.
+    typed : bool
+        Whether the values of that table have types; if not, they are text, as written in the file.
     """
 
     rows: Rows
@@ -41,6 +43,7 @@ class Slice:
     fraction: float
     kept: NDArray[np.bool_] | None = None
     table: Any = None
+    typed: bool = True
 
     def label_array(self) -> NDArray[Any]:
         """Return the label of each row."""

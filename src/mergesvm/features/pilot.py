@@ -61,10 +61,9 @@ class Pilot:
         if isinstance(X, Scan):
             layout = X.layout
             size = _sample_size(layout, min_rows)
-            samples = _draw_slices(X.first_slices(MAX_PILOT_FILES), size, generator)
+            samples = X.settled(lambda: _draw_slices(X.first_slices(MAX_PILOT_FILES), size, generator))
             if sum(len(sample) for sample in samples) < min(min_rows, size):
-                with closing(iter(X)) as slices:  # type: ignore[type-var]
-                    samples = _draw_slices(slices, size, generator, min_rows)
+                samples = X.settled(lambda: _draw_scan(X, size, generator, min_rows))
         else:
             rows = as_rows(X)
             layout = Layout(rows.width, rows.names)
@@ -155,6 +154,11 @@ def _draw_slices(
             if enough is not None and lengths.sum() >= enough:
                 break
     return samples
+
+
+def _draw_scan(scan: Scan, size: int, generator: np.random.Generator, enough: int) -> list[_Sample]:
+    with closing(iter(scan)) as slices:  # type: ignore[type-var]
+        return _draw_slices(slices, size, generator, enough)
 
 
 def _draw(rows: Rows, y: Any, size: int, generator: np.random.Generator) -> _Sample:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from mergesvm.data.batch import Batch
 from mergesvm.data.hashing import group_hashes, row_hashes, stored_values
 from mergesvm.data.label_encoding import EncodedLabels
-from mergesvm.data.labels import Label
+from mergesvm.data.labels import CategoricalLabels, Label
 from mergesvm.data.rows.base import Rows, spans
 from mergesvm.data.slice import Slice
+from mergesvm.data.text_parser.label_kinds import MISSING, value_of
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, ParameterError
 from mergesvm.knowledge.gram.jit_policy import GRAM_JIT
@@ -120,9 +121,14 @@ class FoldAssignment:
             import pyarrow as pa
 
             column = column.filter(pa.array(part.kept))
-        if column.null_count:
-            raise DataError(f"{part.rows.source}: {column.null_count:,} rows have no group in {self.column!r}.")
-        return np.array(column.to_pylist(), dtype=object)
+        values = column.to_pylist()
+        missing = sum(value is None or (not part.typed and value in MISSING) for value in values)
+        if missing:
+            raise DataError(f"{part.rows.source}: {missing:,} rows have no group in {self.column!r}.")
+        if part.typed:
+            return np.array(values, dtype=object)
+        places = {text: place for place, text in enumerate(dict.fromkeys(values))}
+        return CategoricalLabels(np.array([places[text] for text in values]), tuple(map(value_of, places)))
 
 
 def folded(batch: Batch, numbers: Numbers) -> Batch:

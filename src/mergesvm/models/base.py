@@ -20,7 +20,7 @@ from mergesvm.knowledge.signature import Signature
 from mergesvm.models.calibration import Calibration, check_method
 from mergesvm.models.domain import Domain
 from mergesvm.models.formats.native import ModelContent, write_model
-from mergesvm.models.heldout_scores import heldout_scores
+from mergesvm.models.heldout_scores import heldout_scores, read_labelled
 
 
 class Model(ABC):
@@ -114,7 +114,7 @@ class Model(ABC):
         (array([[0.5, 0.5]]), Calibration(method='platt', rows=4))
         """
         check_method(method)
-        scores, codes, weights = heldout_scores(self, X, y, sample_weight, progress)
+        scores, codes, weights = read_labelled(X, self, lambda: heldout_scores(self, X, y, sample_weight, progress))
         return self.with_calibration(Calibration.fit(scores, codes, weights, method, len(self.labels)))
 
     def with_calibration(self, calibration: Calibration | None) -> Self:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
-from mergesvm.data.labels import Label
+from mergesvm.data.labels import Label, label_kind
 from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError, FormError, ParameterError
 from mergesvm.knowledge.learning.local import Progress
 
 Numbers = NDArray[np.float64]
+Result = TypeVar("Result")
 
 
 class Scorer(Protocol):
@@ -55,6 +56,14 @@ def heldout_scores(
     if missing:
         raise DataError(f"No row is of class {missing[0]!r}. Calibration needs held-out rows of every class.")
     return np.concatenate(scores), indices, np.concatenate(weights)
+
+
+def read_labelled(X: Any, model: Scorer, read: Callable[[], Result]) -> Result:
+    """Call a function that reads labelled rows; labels of text files are of the kind of the model's, if they fit it."""
+    if not isinstance(X, Scan):
+        return read()
+    X.expect_labels(label_kind(model.labels[0]))
+    return X.settled(read)
 
 
 def labelled_batches(X: Any, y: Any, sample_weight: Any, progress: Progress | None) -> Iterator[Batch]:

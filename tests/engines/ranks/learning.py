@@ -102,6 +102,18 @@ def check_each_rank_reads_its_own_files(engine):
     assert found.rows.sum() == 200 * engine.workers
 
 
+def check_ranks_with_their_own_files_agree_on_the_type_of_labels(engine):
+    folder = FOLDER / f"labels{engine.ranks.rank}"
+    folder.mkdir()
+    late = engine.ranks.rank == engine.workers - 1
+    for first, last in (("0", "1.0"), ("01", "1")):
+        text = "x,y\n" + f"1,{first if late else 0}\n" + "2,1\n" * 300_000 + f"1,{last if late else 1}\n"
+        (folder / "rows.csv").write_text(text)
+        with MPI(local=True) as local:
+            found = ms.learn(ms.scan(folder / "rows.csv", label="y"), engine=local).labels
+        assert found == ((0.0, 1.0) if first == "0" else ("0", "01", "1")), found
+
+
 def check_adding_and_retiring_rows_across_ranks(engine):
     X, y, weights, mine = rank_rows(engine)
     more, labels, _, ours = rank_rows(engine, seed=7)

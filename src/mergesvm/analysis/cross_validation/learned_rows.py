@@ -56,6 +56,7 @@ class LearnedRows:
         assignment = self.folds.assignment
         if isinstance(self.X, Scan):
             self._check_columns(self.X.width, self.X.names)
+            self.X.expect_labels(self.folds.signature.labels)
             for part in self.X:
                 if part.rows.n_rows:
                     batch = part.batch()

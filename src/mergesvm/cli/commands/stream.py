@@ -114,6 +114,7 @@ def _class_weights(text: str, kind: str | None, source: ms.Scan) -> dict[Label, 
     if text == "none":
         return None
     if kind is None:
+        source.settle_labels()
         first = next((part.labels for part in source.first_slices(1) if part.labels is not None), ())
         kind = EncodedLabels.encode(first).kind
     converters: dict[str, Callable[[str], Label]] = {"whole number": int, "decimal": float, "boolean": _as_boolean}

@@ -44,6 +44,10 @@ class Reader(ABC):
     compressions: ClassVar[tuple[str, ...]] = ()
     paired: ClassVar[bool] = False
     """Whether each file of rows has a separate file of labels."""
+    typed: ClassVar[bool] = True
+    """Whether values have types; if not, they are text."""
+    label_kind: str | None = None
+    """If values are text: the kind of labels that they are read as; see :attr:`Scan.label_kind`."""
 
     def __init__(self, file: File, options: ReadOptions) -> None:
         self.file = file
@@ -86,6 +90,10 @@ class Reader(ABC):
     def vocabulary(self) -> dict[str, set[Label]]:
         """Return the values of the columns that are categories without a declared vocabulary."""
         return {}
+
+    def label_texts(self) -> Iterator[set[str]]:
+        """Yield the distinct labels as written, block by block; nothing if values have types."""
+        return iter(())
 
     def malformed(self, what: object, row: int | None = None) -> MalformedFileError:
         """Return the error for a file that violates its format."""

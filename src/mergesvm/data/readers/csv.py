@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from hashlib import sha256
 from typing import Any
 
@@ -11,15 +11,17 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from mergesvm.data.layout import Layout
+from mergesvm.data.labels import Label
+from mergesvm.data.layout import Layout, category_key
 from mergesvm.data.readers.base import Reader
 from mergesvm.data.readers.tabular import TableReader
 from mergesvm.data.readers.text import TextReader
 from mergesvm.data.rows.base import spans
 from mergesvm.data.slice import Slice
+from mergesvm.data.text_parser.label_kinds import MISSING, as_kind
 from mergesvm.data.text_parser.lines import LineRange
 from mergesvm.data.text_parser.reader import NotPlainError, plain_batches
-from mergesvm.errors import CutError, MalformedFileError
+from mergesvm.errors import CutError, LabelKindError, MalformedFileError
 
 BLOCK_BYTES = 2**22
 """Number of bytes that pyarrow parses at a time; no line may be longer."""
@@ -30,14 +32,22 @@ INFERENCE_BYTES = 2**20
 MIN_BYTES_FOR_JIT = 2**23
 """In smaller files, loading the compiled parser takes longer than it saves."""
 
+LABEL_TYPES = {"whole number": pa.int64(), "decimal": pa.float64(), "boolean": pa.bool_()}
+"""The types of columns of labels by their kind; text is encoded as a dictionary."""
+
 
 class CSVReader(TableReader, TextReader):
-    """Reads CSV and TSV, plain or compressed, block by block."""
+    """Reads CSV and TSV, plain or compressed, block by block.
+
+    Labels, categories and kept columns are read as text, all other columns as numbers or booleans.
+    """
 
     suffixes = (".csv", ".tsv")
     compressions = (".gz", ".zst", ".bz2")
+    typed = False
 
     _schema: Any = None  # inferred once for all parts
+    _vocabularies: Mapping[str, tuple[Label, ...]] | None = None  # those of the layout, once it is known
     _inferred: tuple[bytes, Any] = b"", None  # the digest of the first block, and the schema inferred from it
 
     @property
@@ -83,7 +93,7 @@ class CSVReader(TableReader, TextReader):
                 autogenerate_column_names=names is None and not self.options.header,
             ),
             parse_options=csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=names is None),
-            convert_options=csv.ConvertOptions(strings_can_be_null=True, **conversion),
+            convert_options=csv.ConvertOptions(null_values=list(MISSING), **conversion),
         )
 
     def malformed(self, what: object, row: int | None = None) -> MalformedFileError:
@@ -106,25 +116,28 @@ class CSVReader(TableReader, TextReader):
         return self._inferred[1]
 
     def _infer_schema(self) -> Any:
-        """Infer the types of columns from the start of the file; of the label and kept columns from a whole block."""
-        small = min(INFERENCE_BYTES, BLOCK_BYTES)
+        """Infer the types of columns from the start of the file: numbers, booleans, or text, which dates are too."""
         try:
             with self.text() as (text, _):
-                schema = self._open(text, block=small).schema
+                schema = self._open(text, block=min(INFERENCE_BYTES, BLOCK_BYTES)).schema
         except pa.ArrowInvalid:
-            small = BLOCK_BYTES  # a line may be longer; any other error is raised here again
             with self.text() as (text, _):
-                schema = self._open(text).schema
-        exact = [name for name in dict.fromkeys((self.options.label, *self.options.keep)) if name in schema.names]
-        if small < BLOCK_BYTES and exact and len(set(schema.names)) == len(schema.names):
-            with self.text() as (text, _):
-                for field in self._open(text, include_columns=exact).schema:
-                    schema = schema.set(schema.get_field_index(field.name), field)
-        return schema
+                schema = self._open(text).schema  # a line may be longer; any other error is raised here again
+        return pa.schema([field.with_type(_inferred_type(field.type)) for field in schema])
 
     def slices(self, layout: Layout, rows: int) -> Iterator[Slice]:
         """Yield the rows of the file, or of a part of it."""
+        self._vocabularies = dict(layout.categories)
         return self.named(super().slices(layout, rows))
+
+    def label_texts(self) -> Iterator[set[str]]:
+        """Yield the distinct labels as written, block by block."""
+        label = self.options.label
+        with self.reading():
+            if label in self.file.partition or label not in self.arrow_schema().names:
+                return
+            for table, _ in self.tables([label], 1 << 16):
+                yield set(table.column(0).unique().to_pylist()) - MISSING
 
     def tables(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
         """Yield record batches of some columns; numeric features are float64, whatever the inferred type."""
@@ -172,14 +185,86 @@ class CSVReader(TableReader, TextReader):
                     )
 
     def _type(self, name: str, found: Any) -> Any:
-        if name in self.options.keep or pa.types.is_boolean(found):
-            return found
-        declared = self.options.categories
-        if name == self.options.label:
-            return pa.string() if pa.types.is_null(found) else found
-        if pa.types.is_string(found) or (not isinstance(declared, str) and name in declared):
+        """Return the type that a column is parsed as."""
+        if name in self.options.keep and pa.types.is_binary(found):
+            return found  # not UTF-8
+        if name == self.options.label or name in self.options.keep or name in self._declared:
             return pa.string()
+        return found
+
+    @property
+    def _declared(self) -> Mapping[str, tuple[Label, ...]]:
+        """The categories whose values are known, and these values."""
+        if self._vocabularies is not None:
+            return self._vocabularies
+        return {} if isinstance(self.options.categories, str) else self.options.categories
+
+    def interpreted(self, table: Any, vocabularies: Mapping[str, tuple[Label, ...]], first: int) -> Any:
+        """Return a record batch with typed labels, and with null for what stands for a missing value.
+
+        In categories, a value of the vocabulary is not missing, however it is written.
+        """
+        for index, name in enumerate(table.schema.names):
+            column = table.column(index)
+            if name in self.file.partition or not pa.types.is_string(column.type):
+                continue
+            if name == self.options.label:
+                column = self._typed_labels(column, first)
+            else:
+                column = _dictionary(column, MISSING - {category_key(value) for value in vocabularies.get(name, ())})
+                kind = self.arrow_schema().field(name).type
+                if name not in vocabularies and not pa.types.is_string(kind):  # kept as text, and used as numbers
+                    column = _numbers(column.dictionary_decode(), kind)
+            table = table.set_column(index, name, column)
+        return table
+
+    def _typed_labels(self, column: Any, first: int) -> Any:
+        """Return labels as numbers, booleans or text; raise an error if they do not fit this type."""
+        assert self.label_kind is not None
+        encoded = _dictionary(column, MISSING)
+        if self.label_kind == "text":
+            return encoded
+        values = []
+        for text in encoded.dictionary.to_pylist():
+            values.append(as_kind(text, self.label_kind))
+            if values[-1] is None:
+                raise LabelKindError(
+                    f"{self.file.name}: row {first + column.to_pylist().index(text)} has the label {text!r}, while "
+                    f"others are of type {self.label_kind}. Call scan.settle_labels() before reading the scan: it "
+                    f"chooses the type of all labels."
+                )
+        return pa.array(values, LABEL_TYPES[self.label_kind]).take(encoded.indices)
+
+
+def _inferred_type(found: Any) -> Any:
+    """Return the type of a feature column, given what pyarrow inferred."""
+    if pa.types.is_boolean(found) or pa.types.is_binary(found):
+        return found
+    if pa.types.is_null(found) or pa.types.is_integer(found) or pa.types.is_floating(found):
         return pa.float64()
+    return pa.string()
+
+
+def _numbers(column: Any, kind: Any) -> Any:
+    """Return text as numbers or booleans, or as it is if it is neither: whoever needs numbers names the row."""
+    import pyarrow.compute as pc
+
+    try:
+        return pc.utf8_trim_whitespace(column).cast(kind)
+    except pa.ArrowInvalid:
+        return column
+
+
+def _dictionary(column: Any, missing: Set[str]) -> Any:
+    """Return text as a dictionary column, with null for the texts that stand for a missing value."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    if missing.isdisjoint(texts):
+        return encoded
+    words = [text for text in texts if text not in missing]
+    places = {text: place for place, text in enumerate(words)}
+    codes = pa.array([places.get(text) for text in texts], pa.int32()).take(encoded.indices)
+    return pa.DictionaryArray.from_arrays(codes, pa.array(words, pa.string()))
 
 
 def _split_batch(batch: Any, rows: int, fraction: float) -> Iterator[tuple[Any, float]]:

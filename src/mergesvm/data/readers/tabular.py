@@ -32,6 +32,10 @@ class TableReader(Reader):
     def tables(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
         """Yield record batches of some columns, of at most ``rows`` rows, each with the fraction of the file read."""
 
+    def interpreted(self, table: Any, vocabularies: Mapping[str, tuple[Label, ...]], first: int) -> Any:  # noqa: ARG002
+        """Return a record batch whose columns have the types they are used as; ``first`` is its first row."""
+        return table
+
     def layout(self, categories: Mapping[str, tuple[Label, ...]]) -> Layout:
         """Return the features of the file, given the categories among its columns."""
         fields = self._fields()
@@ -65,8 +69,9 @@ class TableReader(Reader):
         if within:
             with self.reading():
                 for table, _ in self.tables(within, 1 << 16):
+                    known = self.interpreted(table, {}, 0)
                     for name in within:
-                        found[name] |= _values(table.column(name))
+                        found[name] |= _values(known.column(name))
                         if len(found[name]) > MAX_FOUND_VALUES:
                             raise DataError(
                                 f"{self.file.name}: column {name!r} has more than {MAX_FOUND_VALUES:,} distinct "
@@ -79,7 +84,7 @@ class TableReader(Reader):
     def slices(self, layout: Layout, rows: int) -> Iterator[Slice]:
         """Yield the rows of the file, with features encoded according to the layout."""
         special = (self.options.label, self.options.weight)
-        used = [*layout.columns, *(name for name in special if name is not None)]
+        used = list(dict.fromkeys([*layout.columns, *(name for name in special if name is not None)]))
         wanted = self.check_columns(layout)
         within = [name for name in wanted if name not in self.file.partition]
         first = self.first_row
@@ -99,6 +104,7 @@ class TableReader(Reader):
     def _slice(self, table: Any, layout: Layout, used: list[str], first: int, fraction: float) -> Slice:
         options, name, total, kept = self.options, self.file.name, table.num_rows, None
         carried = table.select(list(options.keep)) if options.keep else None
+        table = self.interpreted(table.select(used), dict(layout.categories), first)
         if options.missing == "drop":
             complete = _complete(table, used)
             if not complete.all():
@@ -108,7 +114,7 @@ class TableReader(Reader):
         weights = None
         if options.weight is not None:
             weights = numeric_column(table.column(options.weight), options.weight, name, first).astype(np.float64)
-        return Slice(rows, labels, weights, total, fraction, kept, carried)
+        return Slice(rows, labels, weights, total, fraction, kept, carried, self.typed)
 
     def _fields(self) -> dict[str, Any]:
         """Return the types of all columns, including those of the partition."""

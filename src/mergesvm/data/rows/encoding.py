@@ -67,18 +67,25 @@ def _category_codes(
     """Return the position of each value in the vocabulary, -1 if it is not in it."""
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     positions = {category_key(value): position for position, value in enumerate(vocabulary)}
+    for position, value in enumerate(vocabulary):
+        if isinstance(value, bool):  # written in any of three ways
+            positions = {str(value).lower(): position, str(value).upper(): position} | positions
     values = encoded.dictionary.to_pylist()
     known = [-1 if value is None else positions.get(category_key(value), -1) for value in values]
     table = np.array([*known, -1], dtype=np.int64)
     indices = encoded.indices.cast(pa.int64()).fill_null(len(values)).to_numpy(zero_copy_only=False)
     codes: NDArray[np.int64] = table[indices]
+    missing = np.array([*(value is None for value in values), True])[indices]
+    if missing.any():
+        raise DataError(
+            f"{source}: row {first + int(np.argmax(missing))}, category {column!r} is missing. Add the value, or set "
+            f"missing='drop' to drop such rows."
+        )
     if unknown == "error" and (codes < 0).any():
         row = int(np.argmax(codes < 0))
-        value = array[row].as_py()
-        what = "is missing" if value is None else f"is {value!r}, which is not in its vocabulary"
         raise DataError(
-            f"{source}: row {first + row}, category {column!r} {what}. "
-            f"Add the value to categories, or choose unknown='zero' to encode it as zeros."
+            f"{source}: row {first + row}, category {column!r} is {array[row].as_py()!r}, which is not in its "
+            f"vocabulary. Add the value to categories, or choose unknown='zero' to encode it as zeros."
         )
     return codes
 

@@ -50,7 +50,7 @@ def plain_batches(
         return layout.parse(text, delimiter, parser)
 
     for batch, complete in map_ahead(parse, chain([first], chunks), WORKERS):
-        if batch is not None and batch.num_rows:
+        if batch.num_rows:
             yield batch
         if not complete:
             raise NotPlainError
@@ -62,7 +62,7 @@ class _Fields:
     def __init__(self, names: Sequence[str], types: dict[str, Any]) -> None:
         from mergesvm.data.text_parser import csv as parser
 
-        numeric = [name for name in names if name in types and types[name] in (pa.float64(), pa.int64())]
+        numeric = [name for name in names if name in types and types[name] == pa.float64()]
         words = [name for name in names if name in types and types[name] == pa.string()]
         self.types, self.numeric, self.words = types, numeric, words
         self.plain = len(numeric) + len(words) == len(types) and len(set(names)) == len(names)
@@ -80,18 +80,16 @@ class _Fields:
         self._memory = BufferPool()
 
     def parse(self, text: NDArray[np.uint8], delimiter: str, parser: Any) -> tuple[Any, bool]:
-        """Parse whole lines; returns a record batch, or None if a value is not plain, and whether it is complete."""
+        """Parse whole lines; returns a record batch, and whether it is complete."""
         lines = parser.count_lines(text)
         numbers = self._memory.empty((len(self.numeric), lines))
         spans = np.empty((len(self.words), lines, 2), dtype=np.int64)
         rows, state = parser.parse(text, ord(delimiter), self._runs, numbers, spans)
         columns = {}
         for name, line in zip(self.numeric, numbers[:, :rows], strict=True):
-            columns[name] = _column(line) if self.types[name] == pa.float64() else _integers(line)
+            columns[name] = _column(line)
         for name, span in zip(self.words, spans[:, :rows], strict=True):
             columns[name] = _words(text, span, parser)
-        if any(column is None for column in columns.values()):
-            return None, False
         return pa.record_batch([columns[name] for name in self.types], list(self.types)), state == parser.FINE
 
 
@@ -100,24 +98,10 @@ def _column(values: NDArray[Any]) -> Any:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)], 0)
 
 
-def _integers(values: NDArray[np.float64]) -> Any:
-    """Return an integer column with NaN as missing; None if a value is not an integer, or not exact as float64."""
-    missing = np.isnan(values)
-    if not ((values == np.rint(values)) & (np.abs(values) < 2**53) | missing).all():
-        return None
-    if not missing.any():
-        return _column(values.astype(np.int64))
-    return pa.array(np.where(missing, 0.0, values).astype(np.int64), mask=missing)
-
-
 def _words(text: NDArray[np.uint8], spans: NDArray[np.int64], parser: Any) -> Any:
-    import pyarrow.compute as pc
-    from pyarrow import csv
-
     offsets = np.empty(len(spans) + 1, dtype=np.int32)
     letters = np.empty(int((spans[:, 1] - spans[:, 0]).sum()), dtype=np.uint8)
     parser.copy_words(text, spans, offsets, letters)
     words = pa.StringArray.from_buffers(len(spans), pa.py_buffer(offsets), pa.py_buffer(letters))
     words.validate(full=True)
-    missing = pc.is_in(words, value_set=pa.array(csv.ConvertOptions().null_values))
-    return pc.if_else(missing, pa.scalar(None, pa.string()), words) if missing.true_count else words
+    return words

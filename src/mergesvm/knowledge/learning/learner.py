@@ -82,7 +82,7 @@ class Learner:
         self._check_columns_of_groups()
         options = self._options(scan)
         if self.engine is None:
-            partial = learn_scan(scan, options, self.progress)
+            partial = scan.settled(lambda: learn_scan(scan, options, self.progress))
         else:
             partial = learn_scan_distributed(scan, options, self.engine, self.progress)
         return self._with_origins(partial.required(), partial.counts)

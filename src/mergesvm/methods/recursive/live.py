@@ -120,7 +120,12 @@ class LiveModel:
             return self._state.predict_then_learn(batch)
 
     def batches(self, scan: Scan) -> Iterator[Batch]:
-        """Yield the batches of a scan for the caller to learn from; the rows of each file are one piece."""
+        """Yield the batches of a scan for the caller to learn from; the rows of each file are one piece.
+
+        Labels written as text are read twice: all of them decide which kind they are, before the first is learned.
+        """
+        scan.expect_labels(self.signature.labels)
+        scan.settle_labels()
         source = None
         try:
             for part in scan:
