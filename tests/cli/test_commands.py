@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import shlex
@@ -105,10 +107,41 @@ def test_predict_writes_predictions_in_row_order(suffix, prepared, tmp_path):
     )
     found = {"parquet": pd.read_parquet, "feather": pd.read_feather, "csv": pd.read_csv}[suffix](output)
     new, model = pd.read_csv(prepared / "new.csv"), ms.load_model(prepared / "model.msvm")
-    np.testing.assert_array_equal(found["id"], new["id"])
+    assert found["id"].astype(str).tolist() == new["id"].astype(str).tolist()
     np.testing.assert_array_equal(found["prediction"], model.predict(new[["a", "b", "c"]]))
     shares = found[[f"probability {label}" for label in model.labels]].to_numpy()
     np.testing.assert_allclose(shares, model.predict_proba(new[["a", "b", "c"]]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("source", ["new.csv", "new.tsv", "new.csv.gz", "large.csv", "new.parquet"])
+def test_predict_does_not_change_what_it_copies(source, prepared, tmp_path, monkeypatch):
+    if source == "large.csv":
+        monkeypatch.setattr("mergesvm.data.readers.csv.MIN_BYTES_FOR_JIT", 0)
+    ids = ["007", "12345678901234567890", "0x1F", "NA", "null", "2020-01-01", "12:30", " x ", "", "1e5", "true", "é"]
+    table = frame(12, 9).drop(columns="y").assign(id=ids)
+    if source == "new.parquet":
+        table.to_parquet(tmp_path / source)
+    else:
+        table.to_csv(tmp_path / source, index=False, sep="\t" if source == "new.tsv" else ",")
+    for output in ("out.csv", "out.parquet", "out.feather"):
+        ok("predict", prepared / "model.msvm", source, "--keep", "id", "--batch-rows", "5", "-o", output, cwd=tmp_path)
+    printed = ok("predict", prepared / "model.msvm", source, "--keep", "id", cwd=tmp_path)
+    for text in (printed, (tmp_path / "out.csv").read_text()):
+        assert [row["id"] for row in csv.DictReader(io.StringIO(text))] == ids
+    for read, name in ((pd.read_parquet, "out.parquet"), (pd.read_feather, "out.feather")):
+        assert read(tmp_path / name)["id"].tolist() == ids
+
+
+def test_labels_of_a_model_and_of_text_are_compared_alike(tmp_path):
+    (tmp_path / "text.csv").write_text("a,y\n1,01\n2,1\n3,01\n4,1\n")
+    (tmp_path / "one.csv").write_text("a,y\n1,1\n2,1\n")
+    ok("learn", "text.csv", "--label", "y", "-o", "k", cwd=tmp_path)
+    ok("solve", "k", "-o", "m.msvm", cwd=tmp_path)
+    done = json.loads(ok("evaluate", "m.msvm", "one.csv", "--label", "y", "--json", cwd=tmp_path))
+    assert [(row["label"], row["known"]) for row in done["classes"]] == [("01", True), ("1", True)]
+    ok("learn", "one.csv", "--label", "y", "--like", "k", "-o", "more", cwd=tmp_path)
+    ok("merge", "k", "more", "-o", "all", cwd=tmp_path)
+    assert ms.Knowledge.load(tmp_path / "all").labels == ("01", "1")
 
 
 def test_predict_without_output_prints_csv(prepared):

@@ -80,6 +80,13 @@ def test_stream_continues_from_knowledge(folder):
     )
 
 
+def test_class_weights_are_those_of_labels_that_all_rows_decide(tmp_path):
+    lines = [f"{row},{row % 2}" for row in range(300)] + ["7,01"] * 5
+    (tmp_path / "x.csv").write_text("\n".join(["a,y", *lines, ""]))
+    ok("stream", "x.csv", "--label", "y", "--class-weight", "01=2", "-o", "m.msvm", "--batch-rows", "50", cwd=tmp_path)
+    assert ms.load_model(tmp_path / "m.msvm").labels == ("0", "01", "1")
+
+
 def test_stream_with_a_feature_map(folder):
     output = ok("stream", "day1.csv", "--label", "y", "--features", "fourier:60", "-o", "m.msvm", cwd=folder)
     assert "3,000 rows" in output

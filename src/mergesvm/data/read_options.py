@@ -55,7 +55,7 @@ class ReadOptions:
     zero_based : bool
         Whether indices of libsvm text start at 0 instead of 1.
     keep : list of str
-        Columns to carry along with predictions, such as an identifier.
+        Columns to carry along with predictions, such as an identifier; those of CSV as text, exactly as written.
     """
 
     label: Any = None

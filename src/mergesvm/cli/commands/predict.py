@@ -41,7 +41,7 @@ def predict_command(
         typer.Option("--output", "-o", help="A .parquet, .feather or .csv file (default: CSV to standard output)."),
     ] = None,
     keep: Annotated[
-        list[str] | None, typer.Option(help="Columns to copy to the output, such as an identifier.")
+        list[str] | None, typer.Option(help="Columns to copy unchanged to the output, such as an identifier.")
     ] = None,
     probabilities: Annotated[bool, typer.Option("--proba", help="Add the probability of each class.")] = False,
     force: Force = False,
