@@ -18,6 +18,7 @@ from mergesvm.data.readers.tabular import TableReader
 from mergesvm.data.readers.text import TextReader
 from mergesvm.data.rows.base import spans
 from mergesvm.data.slice import Slice
+from mergesvm.data.text_parser.dictionary import LABEL_TYPE, codes_of, number_column
 from mergesvm.data.text_parser.label_kinds import MISSING, as_kind
 from mergesvm.data.text_parser.lines import LineRange
 from mergesvm.data.text_parser.reader import NotPlainError, plain_batches
@@ -137,7 +138,7 @@ class CSVReader(TableReader, TextReader):
             if label in self.file.partition or label not in self.arrow_schema().names:
                 return
             for table, _ in self.tables([label], 1 << 16):
-                yield set(table.column(0).unique().to_pylist()) - MISSING
+                yield set(_dictionary(table.column(0), MISSING).dictionary.to_pylist())
 
     def tables(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
         """Yield record batches of some columns; numeric features are float64, whatever the inferred type."""
@@ -145,10 +146,11 @@ class CSVReader(TableReader, TextReader):
         types = {name: self._type(name, found.field(name).type) for name in columns}
         done = 0
         if self.size >= MIN_BYTES_FOR_JIT:
-            header = self.options.header and self.span is None
+            header, label = self.options.header and self.span is None, self.options.label
+            plain = types | ({label: LABEL_TYPE} if label in types and label not in self.options.keep else {})
             try:
                 with self.text() as (text, fraction):
-                    for batch in plain_batches(text, self._delimiter, header, found.names, types):
+                    for batch in plain_batches(text, self._delimiter, header, found.names, plain):
                         done += batch.num_rows
                         yield from _split_batch(batch, rows, fraction())
                     return
@@ -206,15 +208,16 @@ class CSVReader(TableReader, TextReader):
         """
         for index, name in enumerate(table.schema.names):
             column = table.column(index)
-            if name in self.file.partition or not pa.types.is_string(column.type):
+            if name in self.file.partition:
                 continue
             if name == self.options.label:
                 column = self._typed_labels(column, first)
-            else:
+            elif pa.types.is_string(column.type):
                 column = _dictionary(column, MISSING - {category_key(value) for value in vocabularies.get(name, ())})
-                kind = self.arrow_schema().field(name).type
-                if name not in vocabularies and not pa.types.is_string(kind):  # kept as text, and used as numbers
-                    column = _numbers(column.dictionary_decode(), kind)
+                if name in self.options.keep and name not in vocabularies:  # copied as text, and used as numbers
+                    column = _numbers(column.dictionary_decode(), self.arrow_schema().field(name).type)
+            else:
+                continue
             table = table.set_column(index, name, column)
         return table
 
@@ -233,7 +236,10 @@ class CSVReader(TableReader, TextReader):
                     f"others are of type {self.label_kind}. Call scan.settle_labels() before reading the scan: it "
                     f"chooses the type of all labels."
                 )
-        return pa.array(values, LABEL_TYPES[self.label_kind]).take(encoded.indices)
+        if self.label_kind == "boolean" or encoded.null_count:
+            return pa.array(values, LABEL_TYPES[self.label_kind]).take(encoded.indices)
+        kind = LABEL_TYPES[self.label_kind].to_pandas_dtype()
+        return number_column(np.array(values, dtype=kind)[codes_of(encoded)])
 
 
 def _inferred_type(found: Any) -> Any:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.prefetch import map_ahead
 from mergesvm.data.text_parser.buffers import BufferPool
+from mergesvm.data.text_parser.dictionary import LABEL_TYPE, encode_words, number_column
 from mergesvm.data.text_parser.lines import whole_lines
 
 WORKERS = 2
@@ -29,7 +30,8 @@ def plain_batches(
     """Yield record batches of the columns in ``types``, as long as the text is plain.
 
     A plain line has no quotation marks, one field per column, and numbers or nothing in numeric columns. All lines
-    before the first that is not plain have been yielded when :class:`NotPlainError` is raised.
+    before the first that is not plain have been yielded when :class:`NotPlainError` is raised. Labels are encoded as a
+    dictionary, or text if there are many different ones.
     """
     from mergesvm.data.text_parser import csv as parser
 
@@ -63,7 +65,7 @@ class _Fields:
         from mergesvm.data.text_parser import csv as parser
 
         numeric = [name for name in names if name in types and types[name] == pa.float64()]
-        words = [name for name in names if name in types and types[name] == pa.string()]
+        words = [name for name in names if name in types and types[name] in (pa.string(), LABEL_TYPE)]
         self.types, self.numeric, self.words = types, numeric, words
         self.plain = len(numeric) + len(words) == len(types) and len(set(names)) == len(names)
         place = {name: index for group in (numeric, words) for index, name in enumerate(group)}
@@ -87,15 +89,11 @@ class _Fields:
         rows, state = parser.parse(text, ord(delimiter), self._runs, numbers, spans)
         columns = {}
         for name, line in zip(self.numeric, numbers[:, :rows], strict=True):
-            columns[name] = _column(line)
+            columns[name] = number_column(line)
         for name, span in zip(self.words, spans[:, :rows], strict=True):
-            columns[name] = _words(text, span, parser)
+            encoded = encode_words(text, span) if self.types[name] == LABEL_TYPE else None
+            columns[name] = _words(text, span, parser) if encoded is None else encoded
         return pa.record_batch([columns[name] for name in self.types], list(self.types)), state == parser.FINE
-
-
-def _column(values: NDArray[Any]) -> Any:
-    """Return values as an Arrow column without a copy; ``pa.array`` would release the GIL, and import pandas."""
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)], 0)
 
 
 def _words(text: NDArray[np.uint8], spans: NDArray[np.int64], parser: Any) -> Any:
