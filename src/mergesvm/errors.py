@@ -32,6 +32,7 @@
                                 a ConvergenceWarning of scikit-learn
     FrozenHereWarning           a feature map was frozen on the rows at hand instead of a shared sample
     CacheWarning                compiled functions are not cached where later runs find them
+    OneClassWarning             a feature map was frozen on rows of one class, and the files have others
     FoldWarning                 a class is in only one fold, so models that hold it out do not know the class
 
 All errors are also :class:`ValueError`, as in scikit-learn.
@@ -164,6 +165,10 @@ class FrozenHereWarning(UserWarning):
 
 class CacheWarning(UserWarning):
     """Compiled functions are cached in a temporary folder or not at all, so that later runs may compile them again."""
+
+
+class OneClassWarning(UserWarning):
+    """A feature map was frozen on rows of one class, although the files contain others."""
 
 
 class FoldWarning(UserWarning):

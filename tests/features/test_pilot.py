@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from sklearn.datasets import load_digits
 
 import mergesvm as ms
@@ -43,3 +44,16 @@ def test_a_pilot_sample_of_uneven_files_has_the_required_size(tmp_path):
     slices = ms.scan(tmp_path / "0.csv", label=None, features=["a", "b"], batch_rows=500)
     assert len(Pilot.of(slices).rows) == 500
     assert len(Pilot.of(slices, min_rows=1200).rows) >= 1200
+
+
+def test_a_map_is_not_frozen_on_one_class_in_silence(tmp_path):
+    for name, last in (("sorted", "b"), ("pure", "a")):
+        lines = [f"{row % 7},{row % 3},{'a' if row < 6000 else last}" for row in range(6200)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["x,z,y", *lines, ""]))
+    mapping = ms.features.Fourier(8)
+    with pytest.warns(ms.errors.OneClassWarning, match=r"4,096 rows that are all of class 'a', but .*sorted\.csv"):
+        mapping.freeze(ms.scan(tmp_path / "sorted.csv", "y", batch_rows=5000))
+    # Warnings are errors here.
+    mapping.freeze(ms.scan(tmp_path / "sorted.csv", "y", batch_rows=6200))
+    mapping.freeze(ms.scan(tmp_path / "pure.csv", "y", batch_rows=5000))
+    mapping.freeze(ms.scan(tmp_path / "sorted.csv", features=["x", "z"], batch_rows=5000))

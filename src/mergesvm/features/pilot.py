@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.label_encoding import EncodedLabels
+from mergesvm.data.labels import Label
 from mergesvm.data.layout import Layout
 from mergesvm.data.rows.base import Rows
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.data.rows.sparse import SparseRows
 from mergesvm.data.scan import Scan
 from mergesvm.data.slice import Slice
-from mergesvm.errors import DataError
+from mergesvm.errors import DataError, MergeSVMError, OneClassWarning, warn_caller
 from mergesvm.features.ops.projection import dense
 
 PILOT_ROWS = 4096
@@ -73,10 +74,12 @@ class Pilot:
         # Shuffled, so that the first rows are a random sample as well.
         order = generator.permutation(sum(len(sample) for sample in samples))
         labels = [sample.labels for sample in samples if sample.labels is not None]
-        labelled = len(labels) == len(samples)
+        encoded = EncodedLabels.encode(np.concatenate(labels)) if len(labels) == len(samples) else None
+        if isinstance(X, Scan) and encoded is not None and len(encoded.classes) == 1:
+            _warn_of_other_classes(X, encoded.classes[0], len(order))
         return cls(
             np.concatenate([sample.block for sample in samples])[order],
-            EncodedLabels.encode(np.concatenate(labels)).codes.astype(np.intp)[order] if labelled else None,
+            None if encoded is None else encoded.codes.astype(np.intp)[order],
             layout,
             any(sample.sparse for sample in samples),
             generator,
@@ -154,6 +157,18 @@ def _draw_slices(
             if enough is not None and lengths.sum() >= enough:
                 break
     return samples
+
+
+def _warn_of_other_classes(scan: Scan, label: Label, rows: int) -> None:
+    """Warn if files contain other classes than the one of all rows of the sample; stop reading at the first."""
+    with suppress(MergeSVMError), closing(iter(scan)) as slices:  # type: ignore[type-var]
+        if any((part.label_array() != label).any() for part in slices if part.rows.n_rows):
+            warn_caller(
+                f"The feature map was frozen on {rows:,} rows that are all of class {label!r}, but {scan.name} has "
+                f"other classes further on. Shuffle the rows, or freeze the map on a sample of all classes and save it: "
+                f"map.freeze(X, y).save(path).",
+                OneClassWarning,
+            )
 
 
 def _draw_scan(scan: Scan, size: int, generator: np.random.Generator, enough: int) -> list[_Sample]:
