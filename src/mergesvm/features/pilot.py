@@ -165,7 +165,7 @@ def _warn_of_other_classes(scan: Scan, label: Label, rows: int) -> None:
         if any((part.label_array() != label).any() for part in slices if part.rows.n_rows):
             warn_caller(
                 f"The feature map was frozen on {rows:,} rows that are all of class {label!r}, but {scan.name} has "
-                f"other classes further on. Shuffle the rows, or freeze the map on a sample of all classes and save it: "
+                f"other classes further on. Shuffle the rows, or freeze the map on rows of all classes and save it: "
                 f"map.freeze(X, y).save(path).",
                 OneClassWarning,
             )
