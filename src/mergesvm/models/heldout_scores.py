@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label, label_kind
 from mergesvm.data.scan import Scan
+from mergesvm.data.text_parser.label_kinds import fitting_kinds
 from mergesvm.errors import DataError, FormError, ParameterError
 from mergesvm.knowledge.learning.local import Progress
 
@@ -59,10 +60,14 @@ def heldout_scores(
 
 
 def read_labelled(X: Any, model: Scorer, read: Callable[[], Result]) -> Result:
-    """Call a function that reads labelled rows; labels of text files are of the kind of the model's, if they fit it."""
+    """Call a function that reads labelled rows; labels of text files are of the kind of the model's, if they fit it.
+
+    If no class of the model looks like a number, labels that do are still numbers: the column is probably the wrong one.
+    """
     if not isinstance(X, Scan):
         return read()
-    X.expect_labels(label_kind(model.labels[0]))
+    words = all(isinstance(label, str) and fitting_kinds([label]) == ("text",) for label in model.labels)
+    X.expect_labels(None if words else label_kind(model.labels[0]))
     return X.settled(read)
 
 
