@@ -62,7 +62,7 @@ def heldout_scores(
 def read_labelled(X: Any, model: Scorer, read: Callable[[], Result]) -> Result:
     """Call a function that reads labelled rows; labels of text files are of the kind of the model's, if they fit it.
 
-    If no class of the model looks like a number, labels that do are still numbers: the column is probably the wrong one.
+    If no class of the model looks like a number, labels that do are numbers: the column is probably the wrong one.
     """
     if not isinstance(X, Scan):
         return read()
