@@ -337,6 +337,10 @@ def law_files_give_the_knowledge_of_all_their_rows(engine):
         scan = ms.scan(f"{folder}/day*.parquet", label="y")
         found = ms.learn(scan, engine=engine, **terms)
         assert_same(found, ms.learn(X, y, feature_names=scan.names, **terms))
+        ids = [origin.id for origin in found.provenance]
+        assert len(set(ids)) == (len(COUNTS) if engine.ranks.receives else 0)  # one per file, however it was divided
+        of_root = engine.ranks.on_root(lambda ids=ids: ids)
+        assert not engine.ranks.receives or ids == of_root
         assert scan.rows == len(X)
         assert {Path(origin.source).name: origin.rows for origin in found.provenance} == COUNTS
         part = ms.learn(ms.scan(f"{folder}/day1.parquet", label="y"), engine=engine, **terms)

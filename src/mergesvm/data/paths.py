@@ -92,6 +92,8 @@ class File:
 def find_files(paths: Paths) -> list[File]:
     """Return all files that paths, globs, folders and URLs such as ``s3://bucket/day*.csv`` refer to, in order.
 
+    A file that is given twice, by overlapping globs or by a link, raises an error.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for day in (2, 1):
@@ -109,6 +111,7 @@ def find_files(paths: Paths) -> list[File]:
         files += _remote_files(text) if "://" in text else _local_files(text)
     if not files:
         raise ParameterError("No paths to read from. Give at least one.")
+    _check_given_once(files)
     return _with_typed_partitions(files)
 
 
@@ -118,7 +121,7 @@ def _local_files(path: str) -> list[File]:
         exists = given.exists()
         if glob.has_magic(path) and not exists:
             matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - keep the given spelling
-            return _without_duplicates([_local_file(name, name) for name in matches if Path(name).is_file()], path)
+            return _some([_local_file(name, name) for name in matches if Path(name).is_file()], path)
         if given.is_file():
             return [_local_file(path, path)]
         if not exists:
@@ -135,7 +138,8 @@ def _local_files(path: str) -> list[File]:
         raise
     except (OSError, ValueError) as error:
         raise FileError(f"{path!r} cannot be read: {error}.") from None
-    return _without_duplicates(found, path, folder=True)
+    # A folder is given once, so that links within it do not give a file twice.
+    return list({_identity(file): file for file in reversed(_some(found, path, folder=True))}.values())[::-1]
 
 
 def _files_within(folder: str) -> Iterable[str]:
@@ -180,7 +184,7 @@ def _remote_files(url: str) -> list[File]:
         hidden = any(part.startswith((".", "_")) for part in inner.split("/"))
         if fnmatch.fnmatch(inner, pattern) if pattern else not hidden:
             found.append(File(info.path, owner, info.size, _partition(inner)))
-    return _without_duplicates(found, url, folder=not pattern)
+    return _some(found, url, folder=not pattern)
 
 
 def _split_glob(url: str) -> tuple[str, str]:
@@ -190,14 +194,29 @@ def _split_glob(url: str) -> tuple[str, str]:
     return "/".join(parts[:at]), "/".join(parts[at:])
 
 
-def _without_duplicates(files: list[File], given: str, *, folder: bool = False) -> list[File]:
-    """Return each file once, as links may lead to the same file; raise an error if there are none."""
+def _some(files: list[File], given: str, *, folder: bool = False) -> list[File]:
+    """Return the files; raise an error if there are none."""
     if not files:
         raise MissingFileError(f"The folder {given} has no files." if folder else f"No file matches {given}.")
-    seen: dict[str, File] = {}
+    return files
+
+
+def _check_given_once(files: list[File]) -> None:
+    """Raise an error that names both spellings of a file that was given twice."""
+    seen: dict[object, File] = {}
     for file in files:
-        seen.setdefault(os.path.realpath(file.path) if file.filesystem is None else file.path, file)
-    return list(seen.values())
+        first = seen.setdefault(_identity(file), file)
+        if first is not file:
+            same = "is given twice" if first.path == file.path else f"and {first.path} are the same file"
+            raise ParameterError(f"{file.path} {same}: its rows would count twice. Give each file once.")
+
+
+def _identity(file: File) -> object:
+    """Return what all paths and links to a file have in common."""
+    if file.filesystem is not None:
+        return file.filesystem.type_name, file.path
+    status = Path(file.path).stat()
+    return (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(file.path)
 
 
 def _local_file(path: str, inner: str) -> File:
