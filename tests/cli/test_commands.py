@@ -304,3 +304,27 @@ def test_a_closed_pipe_is_not_an_error(prepared):
     command = f"{shlex.quote(sys.executable)} -c '{SCRIPT}' predict model.msvm new.csv | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=prepared)
     assert "Traceback" not in done.stderr
+
+
+def test_constant_columns_are_not_passed_over_in_silence(tmp_path):
+    frame(60, 1).drop(columns="id").assign(unit=7.0, site=0).to_csv(tmp_path / "day.csv", index=False)
+    said = "2 of 5 features are constant, and do not tell classes apart: unit, site."
+    done = ok("learn", "day.csv", "--label", "y", "-o", "day.knowledge", cwd=tmp_path)
+    assert said in " ".join(done.split())
+    assert re.search(r"constant\W+unit, site", ok("inspect", "day.knowledge", cwd=tmp_path))
+    shown = json.loads(ok("inspect", "day.knowledge", "--json", cwd=tmp_path))
+    assert shown["constant"] == ["unit", "site"]
+    ok("report", "day.knowledge", "-o", "day.html", cwd=tmp_path)
+    assert said in (tmp_path / "day.html").read_text()
+
+
+def test_no_intercept_is_not_a_free_one(tmp_path):
+    data = frame(80, 2).drop(columns="id")
+    data.to_csv(tmp_path / "day.csv", index=False)
+    ok("learn", "day.csv", "--label", "y", "-o", "day.knowledge", cwd=tmp_path)
+    ok("solve", "day.knowledge", "--no-intercept", "-o", "m.msvm", cwd=tmp_path)
+    assert (ms.load_model(tmp_path / "m.msvm").intercept_ == 0).all()
+    assert re.search(r"intercept\W+none", ok("inspect", "m.msvm", cwd=tmp_path))
+    refused = run("solve", "day.knowledge", "--no-intercept", "--free-intercept", "-o", "n.msvm", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--no-intercept leaves no intercept for --free-intercept" in " ".join(refused.stderr.split())

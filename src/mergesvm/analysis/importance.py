@@ -17,7 +17,7 @@ from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.proximal.factor import small_blas
 from mergesvm.methods.proximal.options import SolveOptions
-from mergesvm.methods.proximal.rounding import CancellationGuard
+from mergesvm.methods.proximal.rounding import scatter
 from mergesvm.methods.proximal.solve import solvable
 from mergesvm.models.hyperplanes import Hyperplanes
 
@@ -232,12 +232,21 @@ def standardized_coefficients(model: Hyperplanes, knowledge: Knowledge | Folds) 
         raise TypeError(f"model must be a linear model with coefficients, not {type(model).__name__}.")
     knowledge = solvable(knowledge)
     model.signature.joined(knowledge.signature, "compare", "with")
-    count = knowledge.counts.sum()
-    squares = np.sum([gram.diagonal() for gram in knowledge.grams], axis=0)
-    scatter = squares - knowledge.sums.sum(axis=0) ** 2 / count
-    constant = scatter <= CancellationGuard.of(knowledge).rounding.sum(axis=0)
-    coefs = model.coef_ * np.sqrt(np.where(constant, 0.0, scatter) / count)
+    coefs = model.coef_ * np.sqrt(scatter(knowledge) / knowledge.counts.sum())
     return Importance(feature_names(knowledge.signature), coefs, np.sqrt((coefs**2).mean(axis=0)))
+
+
+def constant_features(knowledge: Knowledge) -> list[str]:
+    """Names of features that have the same value in all rows, so that they do not tell classes apart.
+
+    >>> import mergesvm as ms
+    >>> constant_features(ms.learn([[0.0, 5.0], [1.0, 5.0]], ["a", "b"], feature_names=["x", "unit"]))
+    ['unit']
+    """
+    if not knowledge.labels:
+        return []
+    names = feature_names(knowledge.signature)
+    return [names[at] for at in np.flatnonzero(scatter(knowledge) == 0).tolist()]
 
 
 def feature_names(signature: Signature) -> tuple[str, ...]:

@@ -10,7 +10,13 @@ import numpy as np
 
 from mergesvm.analysis.cross_validation.validation import Validation, lone_class
 from mergesvm.analysis.expected import DRAWS
-from mergesvm.analysis.importance import Elimination, Importance, eliminate, standardized_coefficients
+from mergesvm.analysis.importance import (
+    Elimination,
+    Importance,
+    constant_features,
+    eliminate,
+    standardized_coefficients,
+)
 from mergesvm.analysis.pieces.drift import Drift, drift
 from mergesvm.analysis.pieces.influence import Influence, influence
 from mergesvm.analysis.threshold import OperatingCurve, OperatingPoint, operating_curve, operating_point
@@ -22,6 +28,7 @@ from mergesvm.methods.proximal.path import DEFAULT_CS
 from mergesvm.methods.proximal.solve import solve
 from mergesvm.models.linear import LinearModel
 from mergesvm.reports.estimates import Estimates, Model, can_estimate_accuracy, estimate, validate_quietly
+from mergesvm.reports.knowledge_facts import constant_note
 from mergesvm.reports.subject import Subject
 
 AUTO = "auto"
@@ -142,6 +149,8 @@ def answer(subject: Subject, wanted: ReportOptions, step: Step) -> Answers:
     remarks = list(subject.remarks)
     if not subject.total.per_class:
         remarks.append("Pooled knowledge has one covariance for all classes, so estimates are less accurate.")
+    if note := constant_note(constant_features(subject.total), subject.total.width):
+        remarks.append(note)
     single = "" if len(subject.pieces) > 1 else "There is only one piece: name several files, or a folder of them."
     drifts: Drift | str = single or _answer_or_reason(lambda: drift(subject.pieces, level=wanted.level))
     if len(subject.total.labels) < 2:

@@ -74,6 +74,8 @@ def _print_lines(console: Console, file: Path, lines: dict[str, str]) -> None:
 
 
 def _knowledge(knowledge: ms.Knowledge, folds: ms.Folds | None) -> dict[str, str]:
+    from mergesvm.analysis.importance import constant_features
+
     pieces = [knowledge] if folds is None else [*folds, *([] if folds.rest is None else [folds.rest])]
     form = "one matrix per class" if knowledge.per_class else "pooled"
     return {
@@ -81,6 +83,7 @@ def _knowledge(knowledge: ms.Knowledge, folds: ms.Folds | None) -> dict[str, str
         **_features(knowledge.signature),
         **({} if folds is None else {"folds": _folding(folds.assignment)}),
         "form": form if folds is None else f"{form} and fold",
+        **({"constant": _listed(constant)} if (constant := constant_features(knowledge)) else {}),
         "precision": knowledge.precision,
         "in memory": f"{sum(piece.nbytes for piece in pieces) / 1e6:,.1f} MB",
     }

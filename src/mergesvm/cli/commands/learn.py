@@ -19,7 +19,7 @@ from mergesvm.cli.open_files import open_any
 from mergesvm.cli.outputs import check_distinct, check_output, files_of
 from mergesvm.engines.registry import engine_named, engines_help
 from mergesvm.errors import MergeSVMError, ParameterError
-from mergesvm.reports.knowledge_facts import knowledge_facts
+from mergesvm.reports.knowledge_facts import constant_note, knowledge_facts
 
 if TYPE_CHECKING:
     from mergesvm.engines.base import Engine
@@ -138,6 +138,9 @@ def learn_command(
         if verbose:
             console.text(f"{place!r}, sent: {place.traffic}")
         console.text(f"{knowledge}{dropped_rows(source.dropped)}")
+        facts = knowledge_facts(knowledge)
+        if note := constant_note(facts["constant"], facts["features"]):
+            console.text(note)
         console.written(output)
         console.result(
             output=output,
@@ -147,7 +150,7 @@ def learn_command(
             frozen_here=frozen_here,
             engine=repr(place),
             traffic=asdict(place.traffic),
-            **knowledge_facts(knowledge),
+            **facts,
         )
 
 

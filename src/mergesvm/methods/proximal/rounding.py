@@ -19,6 +19,19 @@ TYPICAL_ROUNDING = {"float64": 2.0**-48, "float32": 2.0**-23}
 """Usual relative rounding error of a sum of squares, by the precision of the products."""
 
 
+def scatter(knowledge: Knowledge) -> NDArray[np.float64]:
+    """The sum of squares of each feature about its mean, exactly 0 if it is constant up to rounding, (features,).
+
+    >>> import mergesvm as ms
+    >>> scatter(ms.learn([[0.0, 5.0], [1.0, 5.0]], ["a", "b"]))
+    array([0.5, 0. ])
+    """
+    squares = np.sum([gram.diagonal() for gram in knowledge.grams], axis=0)
+    found = squares - knowledge.sums.sum(axis=0) ** 2 / knowledge.counts.sum()
+    constant = found <= CancellationGuard.of(knowledge).rounding.sum(axis=0)
+    return np.where(constant, 0.0, found)
+
+
 @dataclass(frozen=True)
 class CancellationGuard:
     """Bounds of the rounding errors of sums of squares.
