@@ -15,12 +15,13 @@ from mergesvm.errors import ParameterError
 X, Y = np.arange(12.0).reshape(6, 2), list("abcabc")
 KNOWLEDGE = ms.learn(X, Y)
 FOLDS = ms.learn(X, Y, folds=[0, 1, 0, 1, 0, 1])
-PIECES = {"one": KNOWLEDGE, "other": KNOWLEDGE}
+PIECES = {"one": KNOWLEDGE, "other": ms.learn(X, Y)}
 CALLS = {
     "drift": (PIECES,),
     "eliminate": (KNOWLEDGE,),
     "influence": (PIECES,),
     "learn": (X, Y),
+    "merge": ([KNOWLEDGE],),
     "path": (KNOWLEDGE,),
     "precompile": (),
     "report": (KNOWLEDGE, "never.html"),

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.checks import listed
+from mergesvm.checks import check_flag, listed
 from mergesvm.data.labels import Label
 from mergesvm.errors import KnowledgeError, SubtractionError
 from mergesvm.knowledge.provenance.combine import joined, new_ids_for_copies, renamed, without
@@ -67,7 +67,7 @@ def merge(pieces: Iterable[Piece], *, force: bool = False) -> Piece:
         raise KnowledgeError("There is nothing to merge: give at least one piece of knowledge.")
     common_signature(pieces)  # pieces that do not match are the more important error
     provenances = [origins_of(piece) for piece in pieces] if len(pieces) > 1 else [pieces[0].provenance]
-    if force:
+    if check_flag("force", force):
         copies = new_ids_for_copies(provenances)
         provenances = [renamed(one, ids) for one, ids in zip(provenances, copies, strict=True)]
     return replace(added(pieces), provenance=joined(provenances))
@@ -152,7 +152,7 @@ def subtract(whole: Piece, part: Piece, *, force: bool = False) -> Piece:
     Its pieces must be inside, unless ``force``: then those that are not are recorded as retired rows.
     """
     whole.signature.joined(part.signature, "subtract", "from")  # raises the more important error
-    origins = without(origins_of(whole), origins_of(part), force=force)
+    origins = without(origins_of(whole), origins_of(part), force=check_flag("force", force))
     difference = subtracted(whole, part)
     # Without rows nothing is inside, so what was retired need not be remembered.
     nothing_left = not difference.labels and any(origin.taken_back for origin in origins)

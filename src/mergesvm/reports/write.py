@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mergesvm.analysis.evaluation import Evaluation
+from mergesvm.checks import check_flag
 from mergesvm.errors import ParameterError
 from mergesvm.files.atomic import write_atomically
 from mergesvm.knowledge.provenance.origin import now
@@ -81,6 +82,7 @@ def report(
     >>> answers.held_out, round(answers.options.C, 1)
     ('3 pieces, each in turn', 31.6)
     """
+    check_flag("overwrite", overwrite)
     if isinstance(subject, Evaluation):
         write_evaluation(subject, path, title=title or "Evaluation", facts=facts, overwrite=overwrite)
         return None
