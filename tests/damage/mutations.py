@@ -66,8 +66,9 @@ def forge(pristine: Path, target: Path, random: np.random.Generator) -> None:
     text = json.dumps(fields)
     if random.random() < 0.1:
         text = mutate(text.encode(), random).decode("utf-8", "replace")
-    for _ in range(int(random.choice([0, 1, 1, 2]))):
-        _change_array(arrays, str(random.choice(sorted(arrays))), random)
+    with np.errstate(all="ignore"):
+        for _ in range(int(random.choice([0, 1, 1, 2]))):
+            _change_array(arrays, str(random.choice(sorted(arrays))), random)
     labels = {"format": str(container.FORMAT), "kind": f"mergesvm {kind}", "header": text}
     labels["sha256"] = container._digest(kind, text, arrays)
     save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, target, labels)
@@ -81,8 +82,7 @@ def _change_array(arrays: dict[str, Any], name: str, random: np.random.Generator
         values = random.choice(NUMBERS, size=places.shape)
         if array.dtype.kind == "i":
             values = random.choice(np.array(HUGE, dtype=np.uint64), size=places.shape).view(np.int64)
-        with np.errstate(all="ignore"):
-            array.reshape(-1)[places] = values
+        array.reshape(-1)[places] = values
     elif how < 9 and array.size:
         _change_a_little(array, random)
     elif how == 9:
@@ -97,18 +97,17 @@ def _change_a_little(array: Any, random: np.random.Generator) -> None:
     """Scale, negate, exchange or shift numbers, which may leave an array that nothing refuses."""
     flat, at, other = array.reshape(-1), *random.integers(array.size, size=2).tolist()
     factor = float(random.choice([-1.0, 0.0, 0.5, 1 + 1e-6, 1.5, 1e-12, 1e12, 1e-90, 1e90]))
-    with np.errstate(all="ignore"):
-        match int(random.integers(5)):
-            case 0:
-                flat[at : at + 1] = (flat[at : at + 1] * factor).astype(flat.dtype)
-            case 1:
-                flat[:] = (flat * factor).astype(flat.dtype)
-            case 2:
-                flat[[at, other]] = flat[[other, at]]
-            case 3:
-                flat[at] = flat[other]
-            case _:
-                flat[:] = flat[random.permutation(flat.size)]
+    match int(random.integers(5)):
+        case 0:
+            flat[at : at + 1] = (flat[at : at + 1] * factor).astype(flat.dtype)
+        case 1:
+            flat[:] = (flat * factor).astype(flat.dtype)
+        case 2:
+            flat[[at, other]] = flat[[other, at]]
+        case 3:
+            flat[at] = flat[other]
+        case _:
+            flat[:] = flat[random.permutation(flat.size)]
 
 
 LABELS: tuple[tuple[str, tuple[Any, ...]], ...] = (
