@@ -37,6 +37,8 @@ from damage.uses import use_data, use_sealed
 from hunting import examples, seed
 
 MUTATIONS = int(os.environ.get("MERGESVM_MUTATIONS", examples(80)))
+"""Cases of each kind; of forged files half as many, because most are asked many questions."""
+
 CUTS = 50 if MUTATIONS < 10_000 else 1 << 20
 
 

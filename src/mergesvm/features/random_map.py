@@ -268,6 +268,10 @@ class RandomMap(FeatureMap):
         if not (arrays["scale"] >= np.finfo(np.float64).tiny).all():
             content.refuse("a scale that is not positive")
         arrays["middle"] = content.expect(f"features.{index}.middle", (width,))
+        with np.errstate(over="ignore"):
+            used = (1 / arrays["scale"]).astype(unfrozen.dtype), arrays["middle"].astype(unfrozen.dtype)
+        if not all(np.isfinite(array).all() for array in used):
+            content.refuse(f"a scale too small, or a mean too large, for a map of {unfrozen.precision}")
         for name, shape in {"gain": (1,), **shapes}.items():
             arrays[name] = content.expect(f"features.{index}.{name}", shape, unfrozen.dtype.newbyteorder("<").str)
         return cls(**given[0].fields, state=State(layout, arrays, part.whole("pilot_rows")))

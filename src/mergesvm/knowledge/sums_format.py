@@ -62,7 +62,7 @@ def checked_sums(content: Content, width: int, n_classes: int, n_grams: int, pre
     if sum(rows.tolist()) > MAX_ROWS:
         content.refuse(f"more than {MAX_ROWS:,} rows")
     squares = triangles[:, _diagonal(width)]
-    tiny = np.finfo(precision).tiny * max(1.0, float(counts.sum()))
+    tiny = float(np.finfo(precision).tiny) * max(1.0, float(counts.sum()))
     rounding = ROUNDING * np.maximum(squares, peaks) + tiny
     if not (squares >= -rounding).all():
         content.refuse("a sum of squares that is negative")

@@ -50,7 +50,8 @@ class LeaveOneOut:
     def run(self, engine: Threads) -> dict[str, Any]:
         """Leave out each piece in turn; the results have the names of the attributes of Influence."""
         pieces, total = self.pieces, self.pieces.total
-        emptied = pieces.rows == total.rows  # classes that have no rows left without the piece
+        # Classes that have no rows left without the piece, or no weight up to rounding.
+        emptied = (pieces.rows == total.rows) | (pieces.counts >= total.counts)
         solvable, unsolvable = (np.flatnonzero(mask).tolist() for mask in (~emptied.any(axis=1), emptied.any(axis=1)))
         parts = chunks(solvable, min(self.solver.chunk, -(-len(solvable) // engine.workers)))
         numbers = np.full((len(NUMBERS), len(pieces)), np.nan)
