@@ -37,7 +37,7 @@ from damage.uses import use_data, use_sealed
 from hunting import examples, seed
 
 MUTATIONS = int(os.environ.get("MERGESVM_MUTATIONS", examples(80)))
-"""Cases of each kind; of forged files half as many, because most are asked many questions."""
+"""Cases of each kind; of forged files half as many if there are few, because they are asked many questions."""
 
 CUTS = 50 if MUTATIONS < 10_000 else 1 << 20
 
@@ -53,6 +53,11 @@ class Kind:
     forged: bool = False
     within: bool = False
     """Whether what lies in an archive is damaged, and not the archive."""
+
+    @property
+    def mutations(self) -> int:
+        """The number of cases beside cuts."""
+        return MUTATIONS // 2 if self.forged and MUTATIONS < 10_000 else MUTATIONS
 
     def pristine(self, folder: Path) -> list[tuple[Path, bytes]]:
         """The files as they should be, the main one first."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import mergesvm as ms
-from damage.kinds import KINDS, MUTATIONS, Kind, cuts, damage
+from damage.kinds import KINDS, Kind, cuts, damage
 from damage.uses import use_data, use_sealed
 from mergesvm.errors import FileError, MergeSVMError
 
@@ -72,7 +72,7 @@ def work(folder: Path, name: str, first: int, stop: int) -> None:
     )
     resource.setrlimit(resource.RLIMIT_AS, (addresses, resource.getrlimit(resource.RLIMIT_AS)[1]))
     tally: dict[str, int] = {}
-    total = len(cuts(kind, len(files[0][1]))) + MUTATIONS
+    total = len(cuts(kind, len(files[0][1]))) + kind.mutations
     for case in range(first, min(stop, total)):
         say(kind=name, case=case)
         damage(kind, files, case)

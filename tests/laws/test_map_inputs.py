@@ -366,7 +366,7 @@ def test_knowledge_that_exceeds_memory_is_refused_before_learning(monkeypatch, t
         raise AssertionError
 
     monkeypatch.setattr("mergesvm.knowledge.learning.accumulator.accumulate", learned)
-    monkeypatch.setattr("mergesvm.knowledge.learning.accumulator.memory_limit", lambda: 1.5e9)
+    monkeypatch.setattr("mergesvm.engines.machine.memory_limit", lambda: 1.5e9)
     features = Fourier(10_000).freeze(X)  # of 0.8 GB a matrix
     path, label = samples.parquet(tmp_path, "day", X, Y)
     for use in (
@@ -380,7 +380,7 @@ def test_knowledge_that_exceeds_memory_is_refused_before_learning(monkeypatch, t
         assert "in the pooled form (per_class=False, --pooled), which takes 0.8 GB" in str(caught.value)
     with pytest.raises(AssertionError):
         ms.learn(X, Y, features=features, per_class=False)
-    monkeypatch.setattr("mergesvm.knowledge.learning.accumulator.memory_limit", lambda: 0.5e9)
+    monkeypatch.setattr("mergesvm.engines.machine.memory_limit", lambda: 0.5e9)
     for per_class in (True, False):
         with pytest.raises(ParameterError, match=r"takes [02]\.[84] GB, .* Learn from fewer features\.$"):
             ms.learn(X, Y, features=features, per_class=per_class)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from joblib import cpu_count
 
+from mergesvm.errors import ParameterError
+
 CGROUP_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Files with the memory limit of a container."""
 
@@ -24,6 +26,10 @@ def _cached(allowed: int, wanted: str | None) -> int:  # noqa: ARG001
     return int(cpu_count())
 
 
+MAX_MEMORY_FRACTION = 0.6
+"""The fraction of memory that one result may take; the work on it needs the rest."""
+
+
 @cache
 def memory_limit() -> int:
     """The memory of this machine, or the limit of its container, in bytes.
@@ -38,3 +44,21 @@ def memory_limit() -> int:
         except (OSError, ValueError):  # no container, or one without a limit
             continue
     return min(allowed)
+
+
+def fits_memory(needed: int) -> bool:
+    """Return whether a result of this many bytes leaves enough memory for the work on it."""
+    return needed <= MAX_MEMORY_FRACTION * memory_limit()
+
+
+def check_memory(needed: int, what: str, cure: str) -> None:
+    """Raise an error, before anything is allocated, if ``what`` takes more bytes than this machine can spare.
+
+    >>> check_memory(10**15, "A model of 10 million classes", "Join some classes.")
+    Traceback (most recent call last):
+    ...
+    mergesvm.errors.ParameterError: A model of 10 million classes takes 1,000,000.0 GB, and this machine has ...
+    """
+    if not fits_memory(needed):
+        machine = memory_limit() / 1e9
+        raise ParameterError(f"{what} takes {needed / 1e9:,.1f} GB, and this machine has {machine:,.1f} GB. {cure}")

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mergesvm.checks import check_flag, listed
 from mergesvm.data.labels import Label
+from mergesvm.engines.machine import check_memory
 from mergesvm.errors import KnowledgeError, SubtractionError
 from mergesvm.knowledge.provenance.combine import joined, new_ids_for_copies, renamed, without
 from mergesvm.knowledge.provenance.origin import UNKNOWN, Origin, Provenance
@@ -90,6 +91,9 @@ def added(pieces: Sequence[Piece]) -> Piece:
     signature = common_signature(pieces)
     anchor = max(pieces, key=lambda piece: int(piece.rows.sum())).anchor
     labels = tuple(sorted({label for piece in pieces for label in piece.labels}))
+    n_matrices = n_grams(labels, signature.per_class)
+    what = f"The sum of {n_matrices:,} x {signature.width:,} x {signature.width:,} sums"
+    check_memory(8 * n_matrices * signature.width**2, what, "Merge pieces of fewer classes or features.")
     position = {label: index for index, label in enumerate(labels)}
     rows, counts = np.zeros(len(labels), dtype=np.int64), np.zeros(len(labels))
     sums = np.zeros((len(labels), signature.width))

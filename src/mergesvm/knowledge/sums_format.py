@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.engines.machine import check_memory
 from mergesvm.files.content import Content
 from mergesvm.files.header import MAX_NUMBER
 from mergesvm.knowledge.algebra import Piece
@@ -41,6 +42,9 @@ class StoredSums:
 
     def unpacked(self, kind: type[Piece]) -> Piece:
         """Return the sums with whole matrices."""
+        count, width = len(self.triangles), self.signature.width
+        what = f"Knowledge of {count:,} x {width:,} x {width:,} sums"
+        check_memory(8 * count * width**2, what, "Use a machine with more memory.")
         fields = vars(self) | {"triangles": unpacked(self.triangles, self.signature.width)}
         return kind(*fields.values())
 

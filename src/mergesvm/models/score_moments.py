@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
+from mergesvm.engines.machine import check_memory
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.models.solution import Solution
 from mergesvm.multiclass.decomposition import Problems
@@ -93,7 +94,13 @@ class ClassMoments:
         spread = vectors * np.sqrt(np.maximum(values, 0.0))
         # Sample all classes equally and weight by their proportion, so that rare classes are represented.
         samples = max(16, TEMPERATURE_SAMPLES // len(self.proportions))
-        truth = np.repeat(np.arange(len(self.proportions)), samples)
+        n_classes = len(self.proportions)
+        check_memory(
+            8 * 4 * samples * n_classes**2,
+            f"Fitting probabilities of {n_classes:,} classes",
+            "Calibrate the model on held-out rows instead: model.calibrated.",
+        )
+        truth = np.repeat(np.arange(n_classes), samples)
         scores = self.means[truth] + generator.standard_normal((len(truth), len(values))) @ spread.T
         unit = max(float(scores.std()), SMALLEST_NORMAL)
         won = scores[np.arange(len(truth)), truth]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.engines.machine import check_memory
 from mergesvm.errors import FormError
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.multiclass.class_weights import given_weights, side_weights
@@ -65,6 +66,7 @@ def one_vs_rest(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | 
     array([2.        , 0.66666667, 0.66666667])
     """
     n_classes = len(knowledge.labels)
+    _check_fits(n_classes, n_classes, knowledge.width, "Join some of them: knowledge.join.")
     positive = range(n_classes) if n_classes > 2 else range(n_classes - 1, n_classes)
     signs = np.full((len(positive), n_classes), -1, dtype=np.int8)
     signs[np.arange(len(positive)), positive] = 1
@@ -86,11 +88,24 @@ def one_vs_one(knowledge: Knowledge, class_weight: Mapping[Any, float] | str | N
             "Use multiclass='ovr', or learn with per_class=True."
         )
     n_classes = len(knowledge.labels)
+    cure = "Solve with multiclass='ovr', or join some classes: knowledge.join."
+    _check_fits(n_classes * (n_classes - 1) // 2, n_classes, knowledge.width, cure)
     pairs = list(combinations(range(n_classes), 2))
     signs = np.zeros((len(pairs), n_classes), dtype=np.int8)
     for problem, (negative, positive) in enumerate(pairs):
         signs[problem, negative], signs[problem, positive] = -1, 1
     return _weighted(knowledge, signs, class_weight)
+
+
+def _check_fits(n_problems: int, n_classes: int, width: int, cure: str) -> None:
+    """Raise an error if the problems and their solutions would not fit into memory."""
+    # Signs as bytes and as numbers, moments of the scores within the classes, and coefficients.
+    needed = n_problems * ((1 + 8 * MATRICES_PER_SOLUTION) * n_classes + 8 * width)
+    check_memory(needed, f"A model of {n_problems:,} binary problems between {n_classes:,} classes", cure)
+
+
+MATRICES_PER_SOLUTION = 6
+"""The number of float64 matrices of problems x classes that are in memory while solving."""
 
 
 def _weighted(knowledge: Knowledge, signs: NDArray[np.int8], class_weight: Any) -> Problems:

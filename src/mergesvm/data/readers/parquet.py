@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from mergesvm.data.readers.base import Reader
 from mergesvm.data.readers.splittable import SplittableReader
 from mergesvm.data.readers.tabular import TableReader
+from mergesvm.engines.machine import check_memory
 
 
 class ParquetReader(TableReader, SplittableReader):
@@ -49,6 +50,8 @@ class ParquetReader(TableReader, SplittableReader):
         with self._opened() as file:
             groups = self._chosen(file.metadata)
             total, done = sum(_group_rows(file.metadata, groups)), 0
+            largest = max((file.metadata.row_group(index).total_byte_size for index in groups), default=0)
+            check_memory(largest, f"{self.file.name}: a row group", "Write the file with smaller row groups.")
             # Uncompressed values are only copied: one thread is enough, and leaves the other cores to learning.
             threads = self.span is None and _uncompressed_bytes(file.metadata) > 1.1 * self.file.size
             for batch in file.iter_batches(rows, list(groups), columns, use_threads=threads):

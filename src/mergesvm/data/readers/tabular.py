@@ -21,6 +21,10 @@ MAX_FOUND_VALUES = 1000
 """A text column with more distinct values needs a declared vocabulary to be a category."""
 
 
+MAX_TEXT_BYTES = 2**20
+"""Longer texts are no labels and no categories, and converting them would take many times their size."""
+
+
 class TableReader(Reader):
     """Reads a file as Arrow record batches."""
 
@@ -69,6 +73,7 @@ class TableReader(Reader):
         if within:
             with self.reading():
                 for table, _ in self.tables(within, 1 << 16):
+                    self._check_texts(table, within)
                     known = self.interpreted(table, {}, 0)
                     for name in within:
                         found[name] |= _values(known.column(name))
@@ -90,6 +95,7 @@ class TableReader(Reader):
         first = self.first_row
         with self.reading():
             for table, fraction in self.tables(within, rows):
+                self._check_texts(table, used)
                 yield self._slice(self._with_partition(table), layout, used, first, fraction)
                 first += table.num_rows
 
@@ -154,12 +160,25 @@ class TableReader(Reader):
                 table = table.append_column(key, pa.repeat(pa.scalar(value, kind), table.num_rows))
         return table
 
+    def _check_texts(self, table: Any, columns: list[str]) -> None:
+        """Raise an error for a text that is too long to be a label or a category."""
+        for name in columns:
+            longest = _longest_text(table.column(name)) if name in table.schema.names else 0
+            if longest > MAX_TEXT_BYTES:
+                raise DataError(
+                    f"{self.file.name}: column {name!r} holds a text of {longest:,} bytes; labels and categories have "
+                    f"at most {MAX_TEXT_BYTES:,}. Exclude the column, or shorten its values."
+                )
+
     def _examples(self, name: str) -> str:
         if name in self.file.partition:
             return repr(self.file.partition[name])
         with self.reading():
             tables = self.tables([name], 1000)
-            values = next((_values(table.column(name)) for table, _ in tables), set())
+            first = next((table for table, _ in tables), None)
+            if first is not None:
+                self._check_texts(first, [name])
+            values = set() if first is None else _values(first.column(name))
             tables.close()  # type: ignore[attr-defined]
         return ", ".join(map(repr, sorted(values, key=str)[:5]))
 
@@ -167,6 +186,16 @@ class TableReader(Reader):
 def _is_text(kind: Any) -> bool:
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(test(kind) for test in tests)
+
+
+def _longest_text(column: Any) -> int:
+    """Return the bytes of the longest text of a column, 0 if it has fewer than the limit or is not text."""
+    values = column.dictionary if pa.types.is_dictionary(column.type) else column
+    if not _is_text(values.type) or values.nbytes <= MAX_TEXT_BYTES:
+        return 0
+    import pyarrow.compute as pc
+
+    return int(pc.max(pc.binary_length(values)).as_py() or 0)
 
 
 def _is_number(kind: Any) -> bool:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.rows.sparse import SparseRows
-from mergesvm.engines.machine import memory_limit
+from mergesvm.engines.machine import check_memory, fits_memory
 from mergesvm.engines.threads import Threads
-from mergesvm.errors import DataError, ParameterError
+from mergesvm.errors import DataError
 from mergesvm.knowledge.gram.dispatch import MAX_NARROW_WIDTH, accumulate
 from mergesvm.knowledge.gram.running_sums import RunningSums
 from mergesvm.knowledge.gram.triangles import fill_lower
@@ -34,7 +34,7 @@ class Accumulator:
         """Add a batch with the same signature; ``expected`` is the expected number of batches of this size."""
         self.signature = self.signature.joined(signature)
         classes = batch.labels.classes
-        check_memory(len({*self._rows, *classes}), self.signature)
+        check_sums_fit(len({*self._rows, *classes}), self.signature)
         features = self.signature.features if self.signature.mapped else None
         upper_only = accumulate(batch, self._sums, self.anchor, self._engine, self._precision, expected, features)
         self._upper_only = self._upper_only or upper_only
@@ -71,23 +71,15 @@ class Accumulator:
         )
 
 
-def check_memory(n_classes: int, signature: Signature) -> None:
+def check_sums_fit(n_classes: int, signature: Signature) -> None:
     """Raise an error if the sums would not fit into memory."""
     width, n_grams = signature.width, n_classes if signature.per_class else 1
-    needed, machine = 8 * n_grams * width**2, memory_limit()
-    if needed > MAX_MEMORY_FRACTION * machine:
-        pooled = 8 * width**2
-        offer = (
-            f", or in the pooled form (per_class=False, --pooled), which takes {pooled / 1e9:,.1f} GB but allows no "
-            f"one-vs-one and fixes class weights when learning"
-            if signature.per_class and pooled <= MAX_MEMORY_FRACTION * machine
-            else ""
-        )
-        raise ParameterError(
-            f"Knowledge of {n_grams} x {width:,} x {width:,} sums takes {needed / 1e9:,.1f} GB, and this machine has "
-            f"{machine / 1e9:,.1f} GB. Learn from fewer features{offer}."
-        )
-
-
-MAX_MEMORY_FRACTION = 0.6
-"""The fraction of memory that sums may take; solving and saving need the rest."""
+    pooled = 8 * width**2
+    offer = (
+        f", or in the pooled form (per_class=False, --pooled), which takes {pooled / 1e9:,.1f} GB but allows no "
+        f"one-vs-one and fixes class weights when learning"
+        if signature.per_class and fits_memory(pooled)
+        else ""
+    )
+    what = f"Knowledge of {n_grams} x {width:,} x {width:,} sums"
+    check_memory(8 * n_grams * width**2, what, f"Learn from fewer features{offer}.")

@@ -15,7 +15,7 @@ from mergesvm.features.mapped import MappedRows
 from mergesvm.knowledge.algebra import added, merge_stream
 from mergesvm.knowledge.anchor import as_anchor, choose_anchor
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.knowledge.learning.accumulator import Accumulator, check_memory
+from mergesvm.knowledge.learning.accumulator import Accumulator, check_sums_fit
 from mergesvm.knowledge.learning.options import SumOptions, weighted
 from mergesvm.knowledge.learning.reduction import PartialResult
 
@@ -48,7 +48,7 @@ def learn_scan(
                 if progress is not None:
                     progress(scan)
 
-    check_memory(1, options.signature(scan.layout))
+    check_sums_fit(1, options.signature(scan.layout))
     known = merge_stream(_pieces(batches(), scan.layout, options, upper_only), added)
     return PartialResult(known, dict(scan.counts), scan.dropped, upper_only)
 
@@ -63,7 +63,7 @@ def _pieces(
             if options.class_weights:
                 batch = weighted(batch, options.class_weights)
             signature = options.signature(layout, batch.labels.kind)
-            check_memory(len(batch.labels.classes), signature)
+            check_sums_fit(len(batch.labels.classes), signature)
             if signature.mapped:
                 options.features.check_rows(batch.rows, layout.names)
             preferred = options.anchor if accumulator is None else accumulator.anchor
