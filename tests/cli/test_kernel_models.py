@@ -51,7 +51,7 @@ def test_inspect_prints_a_kernel_model(prepared):
     assert result["support vectors"] == [f"{total} (float64)"]
     assert (result["C"], result["solver"], result["trained by"]) == (["5"], ["working-set"], ["2 units"])
     assert result["beta"] == ["none: the intercept is not penalised"]
-    assert result["class"] == ["rows", "weight", "fraction", "support vectors"]
+    assert result["class"] == ["rows", "fraction of rows", "support vectors"]
     for label, count in zip(classifier.classes_, classifier.n_support_, strict=True):
         assert result[label][-1] == str(count)
 

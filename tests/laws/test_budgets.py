@@ -42,7 +42,7 @@ def test_a_model_of_many_classes_is_not_begun_without_memory(many_classes, multi
 
 def test_a_report_of_many_classes_is_not_begun_without_memory(many_classes, monkeypatch, tmp_path):
     monkeypatch.setattr("mergesvm.engines.machine.memory_limit", lambda: 16 * 10**9)
-    with pytest.raises(ParameterError, match="takes 19.6 GB"):
+    with pytest.raises(ParameterError, match=r"takes 19\.6 GB"):
         ms.report(many_classes, tmp_path / "page.html")
 
 

@@ -94,6 +94,11 @@ class Evaluation(ConfusionMatrix, RankingHistograms):
         self._calibration = [CalibrationHistogram() for _ in self.classes]
         self._confidence = CalibrationHistogram()
 
+    @property
+    def weighted(self) -> bool:
+        """Whether the counts are weights that differ from the numbers of rows."""
+        return bool(self.weight != self.rows)
+
     def add(self, truth: Any, predicted: Any, probabilities: Any, weights: Any = None, *, source: str = "y") -> None:
         """Add a batch: true labels, predicted labels, probabilities (rows, classes). Rows of weight 0 are ignored.
 

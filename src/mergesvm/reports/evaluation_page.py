@@ -71,7 +71,7 @@ def _tiles(evaluation: Evaluation) -> list[Tile]:
         Tile("Log-loss", shown(evaluation.log_loss), f"class frequencies alone: {entropy:.3f}"),
         Tile("Brier score", shown(evaluation.brier), "squared error of the probabilities"),
         Tile("Calibration error", shown(error, ".1%"), "mean of predicted minus observed, absolute"),
-        Tile("Rows", f"{evaluation.rows:,}", f"{number(round(wrong, 6))} wrong"),
+        Tile("Rows", f"{evaluation.rows:,}", f"{number(round(wrong, 6))} {'of weight ' * evaluation.weighted}wrong"),
     ]
 
 
@@ -89,7 +89,13 @@ def _confusion(evaluation: Evaluation) -> Markup:
             counts = np.vstack([counts[:n_classes], counts[n_classes:].sum(axis=0)])
             names = [*names[:n_classes], f"{unknown} others"]
         chart = heat_map(counts, names, names[:n_classes], label=label)
-        detail = "Rows and fraction" if n_classes <= 18 else "Percent" if n_classes <= 34 else "Colour by fraction"
+        detail = (
+            f"{_noun(evaluation).capitalize()} and fraction"
+            if n_classes <= 18
+            else "Percent"
+            if n_classes <= 34
+            else "Colour by fraction"
+        )
         text = f"{detail} of the true class." + (" Orange names are unknown to the model." if unknown else "")
     legends = [Legend("main", "correct"), Legend("bad", "wrong (root scale)")]
     return card("Confusion", scrolling(chart), width=4, note=text, legends=legends)
@@ -119,7 +125,7 @@ def _pairs(evaluation: Evaluation) -> Markup:
     ]
     if not rows:
         return card("Most confused", "No row was predicted wrongly.")
-    columns = ("True", "Predicted", "Rows", "Of true class")
+    columns = ("True", "Predicted", _noun(evaluation).capitalize(), "Of true class")
     return card("Most confused", table(columns, rows, texts=2, caption="Most confused pairs of classes"))
 
 
@@ -201,9 +207,23 @@ def _classes(evaluation: Evaluation) -> Markup:
         areas = (evaluation.auc(at), evaluation.average_precision(at)) if known else (np.nan, np.nan)
         scores = [shown(float(part[at])) for part in parts]
         rows.append([title, *scores, *map(shown, areas), *(number(size[at]) for size in sizes)])
-    columns = ("Class", "Precision", "Recall", "F1", "AUC", "AP", "True rows", "Predicted")
+    columns = (
+        "Class",
+        "Precision",
+        "Recall",
+        "F1",
+        "AUC",
+        "AP",
+        f"True {_noun(evaluation)}",
+        f"Predicted {_noun(evaluation)}",
+    )
     note = "" if len(f1) <= MAX_TABLE_ROWS else f"The {MAX_TABLE_ROWS} classes of {len(f1):,} with the lowest F1."
     return card("Classes", table(columns, rows, caption="Scores of each class"), width=4, note=note)
+
+
+def _noun(evaluation: Evaluation) -> str:
+    """What the counts of classes are: rows, or the sums of their weights."""
+    return "weight" if evaluation.weighted else "rows"
 
 
 def _balance(evaluation: Evaluation) -> Markup:
@@ -212,7 +232,11 @@ def _balance(evaluation: Evaluation) -> Markup:
     order = np.argsort(-support, kind="stable")[:MAX_CLASSES] if many else np.arange(len(support))
     names = [name(labels[at]) for at in order]
     series = [Series(support[order], "true", "main"), Series(predicted[order], "predicted", "other")]
-    note = f"The {MAX_CLASSES} largest of {len(support):,} classes." if many else "Rows of each class."
+    note = (
+        f"The {MAX_CLASSES} largest of {len(support):,} classes."
+        if many
+        else f"{_noun(evaluation).capitalize()} of each class."
+    )
     return card("Class balance", bar_chart(names, series, label="True and predicted rows of each class"), note=note)
 
 

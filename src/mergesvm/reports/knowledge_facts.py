@@ -24,6 +24,7 @@ def knowledge_facts(knowledge: ms.Knowledge | ms.Folds) -> dict[str, Any]:
         "classes": list(knowledge.labels),
         "counts": knowledge.rows.tolist(),
         "constant": constant_features(knowledge),
+        "weights": knowledge.counts.tolist(),
     }
 
 

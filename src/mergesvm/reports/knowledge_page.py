@@ -14,7 +14,7 @@ from mergesvm.reports.answers import Answers
 from mergesvm.reports.cards.features import feature_cards
 from mergesvm.reports.cards.model import path_cards, threshold_cards
 from mergesvm.reports.cards.pieces import drift_cards, influence_cards
-from mergesvm.reports.formatting import full_name, meter, shown, weights_name
+from mergesvm.reports.formatting import full_name, meter, number, shown, weights_name
 from mergesvm.reports.layout import Tile, card, page, table
 
 MAX_CLASSES = 200
@@ -106,6 +106,7 @@ def _classes(answers: Answers) -> Markup:
         [
             full_name(total.labels[at], 32),
             f"{total.rows[at]:,}",
+            number(counts[at]),
             f"{counts[at] / counts.sum():.1%}",
             shown(float(recalls[at]), ".1%"),
             meter(float(1 - recalls[at])) if np.isfinite(recalls[at]) else "-",
@@ -117,7 +118,11 @@ def _classes(answers: Answers) -> Markup:
     if estimates is not None:
         where = " on held-out rows" if estimates.held_out else " on the rows learned from, too high"
     note = (
-        f"{largest}Rows and fractions are exact; recall is estimated{where}, assuming normal scores. Unreliable for "
+        f"{largest}Rows and weights are exact; recall is estimated{where}, assuming normal scores. Unreliable for "
         f"classes of few rows."
     )
-    return card("Classes", table(["Class", "Rows", "Fraction", "Recall", "Missed"], rows, caption="Classes"), note=note)
+    return card(
+        "Classes",
+        table(["Class", "Rows", "Weight", "Of weight", "Recall", "Missed"], rows, caption="Classes"),
+        note=note,
+    )

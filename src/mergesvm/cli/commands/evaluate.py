@@ -38,7 +38,7 @@ def evaluate_command(
         f"accuracy {evaluation.accuracy:.4f}, balanced accuracy {evaluation.balanced_accuracy:.4f}, "
         f"{evaluation.rows:,} rows"
     )
-    table = numeric_table("class", "precision", "recall", "F1", "rows")
+    table = numeric_table("class", "precision", "recall", "F1", "weight" if evaluation.weighted else "rows")
     lines = zip(
         evaluation.labels, evaluation.precision, evaluation.recall, evaluation.f1, evaluation.support, strict=True
     )

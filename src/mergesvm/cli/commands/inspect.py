@@ -232,14 +232,21 @@ def _listed(names: list[str]) -> str:
 
 
 def _print_classes(console: Console, content: Any) -> None:
+    """Rows and weights of the classes of knowledge; models know only their rows."""
     rows = content.rows if isinstance(content, ms.Knowledge) else content.domain.rows
-    weights = content.counts if isinstance(content, ms.Knowledge) else rows
-    support = content.n_support_.tolist() if isinstance(content, ms.KernelModel) else None
-    table = numeric_table("class", "rows", "weight", "fraction", *([] if support is None else ["support vectors"]))
+    fractions = rows / rows.sum()
+    columns = {
+        "rows": [f"{count:,}" for count in rows.tolist()],
+        "fraction of rows": [f"{each:.1%}" for each in fractions],
+    }
+    if isinstance(content, ms.Knowledge):
+        columns["weight"] = [short_number(weight) for weight in content.counts.tolist()]
+        columns["fraction of weight"] = [f"{each:.1%}" for each in content.counts / content.counts.sum()]
+    if isinstance(content, ms.KernelModel):
+        columns["support vectors"] = [f"{count:,}" for count in content.n_support_.tolist()]
+    table = numeric_table("class", *columns)
     for code, label in enumerate(content.labels[:MAX_TABLE_ROWS]):
-        count, weight = int(rows[code]), float(weights[code])
-        more = [] if support is None else [f"{support[code]:,}"]
-        table.add_row(table_cell(label), f"{count:,}", short_number(weight), f"{weight / weights.sum():.1%}", *more)
+        table.add_row(table_cell(label), *(values[code] for values in columns.values()))
     console.out.print(table)
 
 
