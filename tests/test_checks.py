@@ -27,6 +27,7 @@ CALLS = {
     "report": (KNOWLEDGE, "never.html"),
     "scan": ("never.csv",),
     "solve": (KNOWLEDGE,),
+    "subtract": (KNOWLEDGE, KNOWLEDGE),
     "validate": (FOLDS,),
     "Signature": (ms.features.Identity(), 2),
 }
