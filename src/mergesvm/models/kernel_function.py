@@ -17,9 +17,9 @@ from scipy import sparse
 
 from mergesvm.errors import DataError, ParameterError
 
-MAX_FLOAT32_EXPONENT_ERROR, MAX_FLOAT32_VALUE = 2e-4, 1e12
-"""Float32 is precise enough while the rounding error of the exponent of "rbf", and values of other kernels, are at most
-this."""
+MAX_FLOAT32_ARGUMENT_ERROR, MIN_FLOAT32_ARGUMENT, MAX_FLOAT32_VALUE = 2e-4, 0.05, 1e12
+"""Float32 is precise enough if the rounding error of the argument of a bounded kernel, or the values of another kernel,
+are at most this; and if arguments of "rbf" reach this number, without which all its values are nearly 1."""
 
 MAX_UNCACHED_COLUMNS = 64
 """Up to this many columns, recomputing a kernel value of dense rows is as fast as a cache lookup."""
@@ -32,7 +32,7 @@ class Kernel:
     Parameters
     ----------
     kind : str
-        A name in ``KERNELS``, or "callable".
+        A name in ``KERNELS``, "callable", or "precomputed".
     gamma, degree, coef0 : numbers
     function : function, optional
         If the kind is "callable": takes arrays (m, features) and (n, features) and returns an array (m, n).
@@ -69,18 +69,23 @@ class Kernel:
         >>> Kernel("rbf", gamma=0.5).parameters
         {'gamma': 0.5}
         """
-        names = () if self.kind == "callable" else KERNELS[self.kind].parameters
+        names = KERNELS[self.kind].parameters if self.kind in KERNELS else ()
         return {name: getattr(self, name) for name in names}
 
     @property
     def is_function(self) -> bool:
-        """Whether the kernel is evaluated in Python only: a callable, or an entry of ``KERNELS`` without a jit code."""
-        return self.kind == "callable" or KERNELS[self.kind].jit_code is None
+        """Whether the kernel is evaluated in Python only: not an entry of ``KERNELS``, or one without a jit code."""
+        return self.kind not in KERNELS or KERNELS[self.kind].jit_code is None
 
     @property
     def of_distance(self) -> bool:
         """Whether the kernel depends on x - z only, so that the origin can be chosen freely."""
-        return self.kind != "callable" and KERNELS[self.kind].of_distance
+        return self.kind in KERNELS and KERNELS[self.kind].of_distance
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether no value of the kernel is larger than 1."""
+        return self.kind in KERNELS and KERNELS[self.kind].bounded
 
     @property
     def jit_parameters(self) -> tuple[int, float, int, float]:
@@ -96,7 +101,7 @@ class Kernel:
         >>> poly.is_finite(1e20, np.dtype(np.float32)), poly.is_finite(1e20, np.dtype(np.float64))
         (False, True)
         """
-        if self.kind == "callable":
+        if self.kind not in KERNELS:
             return True
         with np.errstate(over="ignore"):
             return bool(np.isfinite(dtype.type(KERNELS[self.kind].bound(self, np.float64(squared_norm)))))
@@ -107,12 +112,13 @@ class Kernel:
         >>> Kernel("rbf").fits_float32(10.0), Kernel("rbf").fits_float32(1e6)
         (True, False)
         """
-        if self.kind == "callable":
+        if self.kind not in KERNELS:
             return False
         with np.errstate(over="ignore"):
             bound = KERNELS[self.kind].bound(self, np.float64(squared_norm))
-        if self.of_distance:
-            return bool(bound * 2**-24 <= MAX_FLOAT32_EXPONENT_ERROR)
+        if self.is_bounded:
+            resolved = not self.of_distance or bound >= MIN_FLOAT32_ARGUMENT
+            return bool(resolved and bound * 2**-24 <= MAX_FLOAT32_ARGUMENT_ERROR)
         return bool(bound <= MAX_FLOAT32_VALUE)
 
     def lift(self, rows: Any, dtype: np.dtype[Any], origin: NDArray[np.float64] | None = None) -> Lifted:
@@ -122,14 +128,14 @@ class Kernel:
         swapped in the left factor: the product is then -gamma |x - z|^2. Distances are taken about ``origin``, which
         should be near the rows.
         """
-        if self.kind == "callable":
+        if self.kind not in KERNELS:
             return Lifted(np.array(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64))
         if sparse.issparse(rows):
             matrix = rows.astype(dtype)
             squares = np.asarray(matrix.multiply(matrix).sum(axis=1), dtype=dtype).ravel()
             return Lifted(matrix, squares)
         if not self.of_distance:
-            return Lifted(np.ascontiguousarray(rows, dtype=dtype))
+            return Lifted(np.ascontiguousarray(rows if origin is None else rows - origin, dtype=dtype))
         matrix = np.empty((len(rows), rows.shape[1] + 2), dtype=dtype)
         centred = rows if origin is None else rows - origin
         np.multiply(centred, np.sqrt(2 * self.gamma), out=matrix[:, :-2], casting="unsafe")
@@ -150,6 +156,9 @@ class Kernel:
         if self.kind == "callable":
             assert self.function is not None
             out[:] = _checked_values(self.function, left.matrix, right.matrix)
+            return
+        if self.kind == "precomputed":  # lifted rows are kernel values with all rows, then the number of the row
+            out[:] = left.matrix[:, right.matrix[:, -1].astype(np.int64)]
             return
         if left.squares is None:
             np.matmul(left.matrix, right.matrix.T, out=out)
@@ -246,6 +255,13 @@ def _power(kernel: Kernel, out: NDArray[Any]) -> None:
             out *= base
 
 
+def _tanh(kernel: Kernel, out: NDArray[Any]) -> None:
+    """Tanh(gamma x + coef0) of products, in place."""
+    out *= kernel.gamma
+    out += kernel.coef0
+    np.tanh(out, out=out)
+
+
 @dataclass(frozen=True)
 class KernelFunction:
     """A kernel function: its formula, and how it follows from products of rows.
@@ -261,6 +277,8 @@ class KernelFunction:
         Turns an array of -gamma |x - z|^2 or x.z into kernel values, in place.
     bound : function
         The largest size of numbers on the way, from the largest squared norm of a row.
+    bounded : bool
+        Whether no value is larger than 1.
     jit_code : int or None
         The number of its compiled form in :mod:`mergesvm.models.kernel_values_jit`, if there is one.
     """
@@ -270,6 +288,7 @@ class KernelFunction:
     of_distance: bool
     apply: Callable[[Kernel, NDArray[Any]], None]
     bound: Callable[[Kernel, np.float64], np.float64]
+    bounded: bool = False
     jit_code: int | None = None
 
 
@@ -280,6 +299,7 @@ KERNELS = {
         True,
         _exponential,
         lambda kernel, square: square * (4 * kernel.gamma),
+        bounded=True,
         jit_code=0,
     ),
     "linear": KernelFunction("x.z", (), False, lambda *_: None, lambda _, square: square, jit_code=1),
@@ -290,6 +310,15 @@ KERNELS = {
         _power,
         lambda kernel, square: (kernel.gamma * square + abs(kernel.coef0)) ** kernel.degree,
         jit_code=2,
+    ),
+    "sigmoid": KernelFunction(
+        "tanh(gamma x.z + coef0)",
+        ("gamma", "coef0"),
+        False,
+        _tanh,
+        lambda kernel, square: kernel.gamma * square + abs(kernel.coef0),
+        bounded=True,
+        jit_code=3,
     ),
 }
 """All kernel functions by name."""

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from mergesvm.jit import compiled
 
-RBF, LINEAR, POLY = range(3)
+RBF, LINEAR, POLY, SIGMOID = range(4)
 """Jit codes of the kernel functions in ``KERNELS``."""
 
 LOG2E = np.float32(1.44269504)
@@ -79,6 +79,8 @@ def apply_kernel(values, kernel):  # type: ignore[no-untyped-def] # pragma: no c
         exponentials(values)
     elif kernel[0] == POLY:
         powers(values, kernel[1], kernel[2], kernel[3])
+    elif kernel[0] == SIGMOID:
+        hyperbolic_tangents(values, kernel[1], kernel[3])
 
 
 @compiled

@@ -6,11 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mergesvm.errors import ParameterError
 from mergesvm.models.kernel_function import Kernel
 
 STOPPING_RULES = ("violation", "gap")
 """What ``tol`` bounds: the violation of the optimality (KKT) conditions, or the relative duality gap."""
+
+MIN_MAX_ITER, MAX_VISITS_PER_ROW, MAX_GRADIENT_ITER = 1000, 100, 100_000
+"""The default limit of iterations, which ordinary problems do not reach: this minimum, and the iterations in which each
+row is in the working set this often on average; for method "gradient" the last number."""
 
 MODEL_OPTIONS = ("kernel", "C", "class_weight", "beta", "method", "accelerated", "precision")
 """The options that must stay the same when the same units are trained again."""
@@ -27,7 +33,7 @@ class KernelOptions:
     method: str
     tol: float
     stop: str
-    max_iter: int | None
+    max_iter: int | None  # None for a limit that ordinary problems do not reach, -1 for none
     max_support_vectors: int | None
     accelerated: bool
     working_set: int
@@ -45,6 +51,15 @@ class KernelOptions:
                 f"max_support_vectors={self.max_support_vectors} needs method='active-set', not {self.method!r}, which "
                 f"solves the problem to the end."
             )
+
+    def iteration_limit(self, n_rows: int) -> float:
+        """The number of iterations after which training of this number of rows stops."""
+        if self.max_iter is not None:
+            return np.inf if self.max_iter == -1 else self.max_iter
+        if self.method == "gradient":
+            return MAX_GRADIENT_ITER
+        rows_per_iteration = self.working_set if self.method == "working-set" else 4
+        return MIN_MAX_ITER + MAX_VISITS_PER_ROW * n_rows // rows_per_iteration
 
     @property
     def stops_on_gap(self) -> bool:

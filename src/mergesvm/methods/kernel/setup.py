@@ -16,6 +16,7 @@ from scipy import sparse
 from mergesvm.data.labels import Label
 from mergesvm.engines.base import Actors
 from mergesvm.errors import DataError
+from mergesvm.methods.kernel.centred_polynomial import CentredPolynomial
 from mergesvm.methods.kernel.options import KernelOptions
 from mergesvm.methods.kernel.stats import TINY, RowSummary
 from mergesvm.models.kernel_function import Kernel, Lifted
@@ -26,6 +27,12 @@ MAX_ROWS_FOR_FLOAT64 = 1000
 
 MIN_DENSITY_FOR_DENSE = 0.01
 """Sparse rows are multiplied as dense ones if at least this fraction of their values is stored."""
+
+CENTRED_KERNELS = ("linear", "poly")
+"""Kernels for which another origin of the feature space, which y'alpha = 0 allows, is that of centred rows."""
+
+MIN_RELATIVE_OFFSET = 16
+"""The kernel "poly" is centred if products of rows are this many times larger than those of centred rows."""
 
 MAX_ROWS_FOR_TIGHT_TOLERANCE, TIGHT_TOLERANCE = 200, 1e-6
 """Up to this number of rows in all, ``tol`` is multiplied by this factor: the extra iterations take no time."""
@@ -48,43 +55,68 @@ class KernelNumerics:
     """The kernel and how it is evaluated; the same for all later rows."""
 
     kernel: Kernel
+    trained: Kernel  # the kernel in training: with y'alpha = 0, that about another origin of the feature space
     dtype: np.dtype[Any]  # the precision of kernel values
     dense: bool  # whether products of sparse rows are computed on dense copies
-    origin: NDArray[np.float64] | None  # subtracted from rows before products, if the kernel is invariant to shifts
+    origin: NDArray[np.float64] | None  # subtracted from rows before products, if training does not depend on it
 
     @classmethod
-    def of(cls, units: Actors[Any], kernel: Kernel, precision: str | None, n_rows: int) -> KernelNumerics:
+    def of(cls, units: Actors[Any], options: KernelOptions, n_rows: int) -> KernelNumerics:
         """Choose the numerics from summaries of the units; rows stay local."""
-        summaries: list[RowSummary] = units.call("summarize", isinstance(kernel.gamma, str))
+        summaries: list[RowSummary] = units.call("summarize", isinstance(options.kernel.gamma, str))
         with np.errstate(over="ignore", invalid="ignore"):  # values that are too large are reported by their norm
             summary = reduce(add, summaries)
-        kernel = _with_gamma(kernel, summary).check()
+        kernel = _with_gamma(options.kernel, summary).check()
         dense = summary.stored >= MIN_DENSITY_FOR_DENSE * summary.cells or kernel.is_function
-        row_weight = max(summary.weight / len(summary.sums), TINY)
-        origin = summary.sums / row_weight if kernel.of_distance and dense else None
-        norm = float(np.max(units.call("max_squared_norm", origin)))
-        if not (np.isfinite(norm) and kernel.is_finite(norm, np.dtype(np.float64))):
-            raise DataError("Input X has values too large for the kernel. Rescale the columns.")
-        double = n_rows <= MAX_ROWS_FOR_FLOAT64 or not kernel.fits_float32(norm)
-        dtype = np.dtype(precision or ("float64" if double else "float32"))
+        mean = summary.sums / max(summary.n_rows, 1)
+        movable = kernel.of_distance or (options.beta is None and kernel.kind in CENTRED_KERNELS)
+        origin = mean if movable and dense else None
+        norm = _max_squared_norm(units, kernel, origin)
+        trained = kernel
+        if kernel.kind == "poly" and origin is not None:
+            raw = _max_squared_norm(units, kernel, None)
+            far = kernel.gamma * raw + abs(kernel.coef0) > MIN_RELATIVE_OFFSET * kernel.gamma * norm
+            trained, origin, norm = CentredPolynomial(**vars(kernel), origin=mean) if far else kernel, None, raw
+        double = n_rows <= MAX_ROWS_FOR_FLOAT64 or trained is not kernel or not kernel.fits_float32(norm)
+        if kernel.is_bounded:
+            double |= options.C * 2**-24 > options.tol
+        dtype = np.dtype(options.precision or ("float64" if double else "float32"))
         if not kernel.is_finite(norm, dtype):
             raise DataError(f"Input X has values too large for the kernel in {dtype.name}. Rescale the columns.")
-        return cls(kernel, dtype, dense, origin)
+        return cls(kernel, trained, dtype, dense, origin)
 
-    def lift(self, rows: Any) -> Lifted:
+    def lift(self, rows: Any, indices: NDArray[np.int64]) -> Lifted:
         """Prepare rows for products by the kernel, on dense or sparse rows as chosen."""
         if sparse.issparse(rows) and self.dense:
             rows = rows.toarray()
         elif isinstance(rows, np.ndarray) and not self.dense:
             rows = sparse.csr_array(rows)
-        return self.kernel.lift(rows, self.dtype, self.origin)
+        if self.kernel.kind == "precomputed":
+            rows = np.column_stack([rows, indices])
+        return self.trained.lift(rows, self.dtype, self.origin)
+
+    @property
+    def centre(self) -> NDArray[np.float64] | None:
+        """The point whose score is zero in training, without the intercept; None for a kernel used as it is."""
+        if isinstance(self.trained, CentredPolynomial):
+            return self.trained.origin
+        return None if self.kernel.of_distance else self.origin
+
+
+def _max_squared_norm(units: Actors[Any], kernel: Kernel, origin: NDArray[np.float64] | None) -> float:
+    """The largest squared distance of a row from the origin; raises an error if kernel values overflow."""
+    norm = float(np.max(units.call("max_squared_norm", origin)))
+    if not (np.isfinite(norm) and kernel.is_finite(norm, np.dtype(np.float64))):
+        raise DataError("Input X has values too large for the kernel. Rescale the columns.")
+    return norm
 
 
 def _with_gamma(kernel: Kernel, summary: RowSummary) -> Kernel:
     """The kernel with a number for gamma "scale" or "auto"."""
     if not isinstance(kernel.gamma, str):
         return kernel
-    variance, width = float(summary.scatter) / max(float(summary.weight), TINY), len(summary.sums)
+    width = len(summary.sums)
+    variance = float(summary.scatter) / max(summary.n_rows * width, 1)
     scaled = kernel.gamma == "scale" and variance > 0 and np.isfinite(variance)
     return replace(kernel, gamma=1 / (width * variance) if scaled else 1 / width)
 
@@ -104,6 +136,7 @@ class TrainingSetup:
     penalty: float  # on (y'alpha)^2 / 2: M beta for M units; negative for the constraint y'alpha = 0
     tolerance: float  # of a problem: its violation, or its relative duality gap
     n_threads: int  # of each unit
+    max_iter: float  # infinite for no limit
 
     @classmethod
     def of(
@@ -125,8 +158,8 @@ class TrainingSetup:
         # fewer iterations; elsewhere all proposed rows have to be sent.
         fraction = n_units if in_process and n_units > 1 else 4 * n_units
         proposed = 1 if one_by_one else max(MIN_PROPOSED_ROWS, options.working_set // fraction)
-        few_rows = sum(class_counts.values()) <= MAX_ROWS_FOR_TIGHT_TOLERANCE
-        tighten = few_rows and not options.stops_on_gap and options.method != "gradient"
+        n_rows = sum(class_counts.values())
+        tighten = n_rows <= MAX_ROWS_FOR_TIGHT_TOLERANCE and not options.stops_on_gap and options.method != "gradient"
         return cls(
             pairs,
             _upper_bounds(options, class_counts, pairs),
@@ -139,6 +172,7 @@ class TrainingSetup:
             -1.0 if options.beta is None else options.beta * n_units,
             options.tol * (TIGHT_TOLERANCE if tighten else 1.0),
             n_threads if n_units == 1 else 1,
+            options.iteration_limit(n_rows),
         )
 
     @property
@@ -148,8 +182,8 @@ class TrainingSetup:
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel function."""
-        return self.numerics.kernel
+        """The kernel function in training."""
+        return self.numerics.trained
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -78,20 +78,27 @@ class ProblemStats:
 
 @dataclass(frozen=True)
 class RowSummary:
-    """Weighted statistics of some rows, from which no row can be read; summaries of different rows can be added."""
+    """Statistics of some rows, from which no row can be read; summaries of different rows can be added.
 
-    cells: int  # number of values
+    Rows of weight 0 do not count, and all others count once: as in ``SVC``, weights do not change the kernel.
+    """
+
     stored: int  # number of values that are stored: all, if rows are dense
-    weight: float  # sum of the weights of all values
-    sums: NDArray[np.float64]  # weighted sums of the columns
-    mean: float  # weighted mean of all values
-    scatter: float  # weighted sum of squared deviations from the mean
+    n_rows: int
+    sums: NDArray[np.float64]  # of the columns
+    mean: float  # of all values
+    scatter: float  # sum of squared deviations from the mean
+
+    @property
+    def cells(self) -> int:
+        """Number of values."""
+        return self.n_rows * len(self.sums)
 
     def __add__(self, other: RowSummary) -> RowSummary:
-        moments = self.weight, self.mean, self.scatter
-        weight, mean, scatter = pooled_moments(*moments, other.weight, other.mean, other.scatter)
-        cells, stored = self.cells + other.cells, self.stored + other.stored
-        return RowSummary(cells, stored, weight, self.sums + other.sums, mean, scatter)
+        moments = (self.cells, self.mean, self.scatter), (other.cells, other.mean, other.scatter)
+        _, mean, scatter = pooled_moments(*moments[0], *moments[1])
+        stored, n_rows = self.stored + other.stored, self.n_rows + other.n_rows
+        return RowSummary(stored, n_rows, self.sums + other.sums, float(mean), float(scatter))
 
 
 def pooled_moments(count: Any, mean: Any, scatter: Any, other_count: Any, other_mean: Any, other_scatter: Any) -> Any:

@@ -12,11 +12,16 @@ from numpy.typing import NDArray
 from mergesvm.data.rows.base import spans
 from mergesvm.engines.threads import Threads
 from mergesvm.features.scratch import Scratch
+from mergesvm.methods.kernel.interior_point import maximise_dual
 from mergesvm.methods.kernel.setup import TrainingSetup
 from mergesvm.models.kernel_function import Lifted
 
-MAX_STEPS_PER_ROW = 1000
-"""SMO usually needs a few steps per row; this limit ends a subproblem that does not converge."""
+MAX_STEPS_PER_ROW, MIN_MAX_STEPS = 1000, 100_000
+"""SMO usually needs a few steps per row. After this number, or this number in all for few rows, a subproblem is left to
+the interior-point method."""
+
+MAX_ROWS_FOR_INTERIOR_POINT = 3000
+"""Up to this number of rows the interior-point method, which factors their kernel matrix, takes seconds."""
 
 CHUNKS_PER_THREAD = 8
 """Subproblems take unequal time: each thread gets them in this number of chunks."""
@@ -81,14 +86,38 @@ class Subproblems:
     ) -> None:
         """Solve all problems to their tolerances, in place; ``rows`` are lifted dense rows."""
         from mergesvm.methods.kernel.jit.smo import solve_subproblems
+        from mergesvm.models.kernel_values_jit import kernel_matrix
+
+        unsolved = np.zeros(len(self), dtype=bool)
 
         def solve_chunk(chunk: tuple[int, int]) -> None:
             starts, here = self.starts[chunk[0] : chunk[1] + 1], slice(*chunk)
-            state, limits = (self.y, self.v, self.alpha, self.bound), (tolerances[here], MAX_STEPS_PER_ROW)
-            solve_subproblems(starts, self.positions, rows, kernel, *state, self.totals[here], penalty, *limits)
+            state = self.y, self.v, self.alpha, self.bound, self.totals[here], penalty
+            limits = tolerances[here], MAX_STEPS_PER_ROW, unsolved[here]
+            solve_subproblems(starts, self.positions, rows, kernel, *state, *limits)
 
         size = max(1, len(self) // (CHUNKS_PER_THREAD * threads.workers))
         threads.map(solve_chunk, list(spans(len(self), size)))
+        for k in np.flatnonzero(unsolved):
+            K = kernel_matrix(rows[self.positions[self.span(k)]], kernel)
+            self.polish(int(k), K, penalty, float(tolerances[k]))
+
+    def solve_one(self, k: int, K: NDArray[Any], penalty: float, tolerance: float) -> None:
+        """Solve one problem with the kernel matrix K of its rows to a tolerance, in place."""
+        from mergesvm.methods.kernel.jit.smo import solve_subproblem
+
+        state, max_steps = self._state(k), max(MAX_STEPS_PER_ROW * len(K), MIN_MAX_STEPS)
+        if solve_subproblem(K, *state, float(self.totals[k]), penalty, tolerance, max_steps) == max_steps:
+            self.polish(k, K, penalty, tolerance)
+
+    def polish(self, k: int, K: NDArray[Any], penalty: float, tolerance: float) -> None:
+        """Solve a problem on which SMO does not converge, if it is not too large, by the interior-point method."""
+        if len(K) <= MAX_ROWS_FOR_INTERIOR_POINT:
+            maximise_dual(K, *self._state(k), float(self.totals[k]), penalty, tolerance)
+
+    def _state(self, k: int) -> tuple[NDArray[np.float64], ...]:
+        span = self.span(k)
+        return self.y[span], self.v[span], self.alpha[span], self.bound[span]
 
 
 class SubproblemMatrices:

@@ -125,7 +125,7 @@ class KernelTrainer:
         options, in_process = self.options, isinstance(self.engine, Threads)
         if self.numerics is None:
             n_rows = sum(class_counts.values())
-            self.numerics = KernelNumerics.of(self.units, options.kernel, options.precision, n_rows)
+            self.numerics = KernelNumerics.of(self.units, options, n_rows)
         arguments = options, self.numerics, class_counts, len(self.units)
         return TrainingSetup.of(*arguments, in_process=in_process, n_threads=self._threads.workers)
 
@@ -165,6 +165,7 @@ class KernelTrainer:
         stats = ProblemStats.of([reply.stats for reply in replies])  # the hinge loss depends on the intercepts
         squares = stats.squared_norms(penalty)
         objectives = stats.sums[:, ALPHAS] - squares / 2
+        gaps = np.maximum(squares / 2 + stats.sums[:, LOSS] - objectives, 0.0)  # negative only by rounding
         coefs = RaggedArray.merged([reply.coefs for reply in replies])
         self._warm_start.save(setup.pairs, coefs)
 
@@ -177,7 +178,7 @@ class KernelTrainer:
                 coordinator.registry.packet(support) if len(support) else None,
                 intercepts,
                 objectives,
-                np.maximum(squares / 2 + stats.sums[:, LOSS] - objectives, 0.0),  # negative only by rounding
+                gaps,
                 violation,
                 _score_moments(replies, intercepts),
                 coordinator.n_iter,
@@ -186,7 +187,8 @@ class KernelTrainer:
             )
 
         reasons = self.engine.ranks.on_root(lambda: [status.stopped for status in coordinator.statuses])
-        _warn_unless_converged(reasons, violation, self.options, setup.dtype)
+        relative_gap = float(gaps.sum() / max(np.abs(objectives).sum(), TINY))
+        _warn_unless_converged(reasons, violation, relative_gap, self.options, setup)
         return self.engine.ranks.on_root(result)
 
 
@@ -199,16 +201,20 @@ def _score_moments(replies: list[FinalReply], intercepts: NDArray[np.float64]) -
     return SideMoments(means + intercepts[:, None], scatters.sum(axis=1) / np.maximum(counts.sum(axis=1), TINY), counts)
 
 
-def _warn_unless_converged(reasons: list[str], violation: float, options: KernelOptions, dtype: np.dtype[Any]) -> None:
+def _warn_unless_converged(
+    reasons: list[str], violation: float, relative_gap: float, options: KernelOptions, setup: TrainingSetup
+) -> None:
+    """Warn if training has stopped before the optimum, and how far from it."""
     unfinished, stalled = reasons.count("max_iter"), reasons.count("stalled")
+    reached = f"the largest violation is {violation:.1e} and the duality gap {relative_gap:.1e} of the objective"
     if unfinished:
         warn_solver(
-            f"{unfinished} of {len(reasons)} problems did not converge in max_iter={options.max_iter} iterations: the "
-            f"largest violation is {violation:.1e}. Increase max_iter or tol."
+            f"{unfinished} of {len(reasons)} problems did not converge in max_iter={setup.max_iter} iterations: "
+            f"{reached}. Scale the features, or increase max_iter or tol."
         )
     if stalled and (options.stops_on_gap or violation > options.tol):
-        remedy = "Use precision='float64'" if dtype == np.float32 else "Increase tol"
+        remedy = "Use precision='float64'" if setup.dtype == np.float32 else "Increase tol"
         warn_solver(
-            f"{stalled} of {len(reasons)} problems stalled at a violation of {violation:.1e}, the limit of "
-            f"{dtype.name} precision. {remedy}, or scale the features."
+            f"{stalled} of {len(reasons)} problems stalled at the limit of {setup.dtype.name} precision: {reached}. "
+            f"{remedy}, or scale the features."
         )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label
+from mergesvm.data.rows.convert import as_rows
 from mergesvm.engines.base import Engine
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, SubtractionError
@@ -139,8 +140,11 @@ class KernelTraining:
         self.support = EMPTY if packet is None else packet.indices[order]
         coefs = _dual_coef(result, codes, self.support, labels[order])
         counts = np.bincount(labels, minlength=len(classes))
-        kernel = self.trainer.numerics.kernel
-        expansion = Expansion(kernel, vectors, counts, coefs, result.intercepts, self._precision)
+        numerics, intercepts = self.trainer.numerics, result.intercepts
+        if numerics.centre is not None:
+            alone = Expansion(numerics.kernel, vectors, counts, coefs, np.zeros(len(intercepts)))
+            intercepts = intercepts - alone.scores(as_rows(numerics.centre[None]))[0]
+        expansion = Expansion(numerics.kernel, vectors, counts, coefs, intercepts, self._precision)
         return KernelModel(domain, expansion, symmetric_moments(result.moments), self._ties, options.method)
 
 

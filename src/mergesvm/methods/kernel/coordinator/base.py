@@ -58,5 +58,6 @@ class Coordinator(ABC):
     def _register(self, replies: list[Reply]) -> None:
         """Add the rows that units sent to the registry."""
         for reply in replies:
-            if reply.new_rows is not None:
-                self.registry.add(reply.new_rows, self.setup.numerics.lift(reply.new_rows.rows))
+            packet = reply.new_rows
+            if packet is not None:
+                self.registry.add(packet, self.setup.numerics.lift(packet.rows, packet.indices))

@@ -57,7 +57,7 @@ class GradientCoordinator(Coordinator):
             status.objective, status.total = float(objectives[at]), float(stats.totals[at])
             if violations[at] <= self.setup.tolerance:
                 status.stopped = "converged"
-            elif options.max_iter is not None and self.n_iter >= options.max_iter:
+            elif self.n_iter >= self.setup.max_iter:
                 status.stopped = "max_iter"
             elif all(reply.proposed.sizes[at] == 0 for reply in replies):
                 status.stopped = "stalled"  # the steps are below the resolution of alpha

@@ -14,13 +14,16 @@ from mergesvm.methods.kernel.coordinator.row_registry import RowRegistry
 from mergesvm.methods.kernel.messages import EMPTY, Reply, Request
 from mergesvm.methods.kernel.ragged_array import RaggedArray
 from mergesvm.methods.kernel.stats import TINY, ProblemStats
-from mergesvm.methods.kernel.subproblems import MAX_STEPS_PER_ROW, SubproblemMatrices, Subproblems
+from mergesvm.methods.kernel.subproblems import SubproblemMatrices, Subproblems
 
 RELATIVE_SUBPROBLEM_TOL = 0.05
 """Subproblems of the working-set method are solved to this fraction of the largest violation."""
 
 STALLED_ITERATIONS, MIN_RELATIVE_GAIN = 50, 1e-11
 """Training has stalled if this number of iterations gained less than this fraction of the objective."""
+
+STALLED_WITHIN_TOL = 3
+"""The same, once no violation exceeds ``tol`` and only the tighter tolerance for few rows is left to reach."""
 
 
 @dataclass
@@ -112,7 +115,7 @@ class WorkingSetCoordinator(Coordinator):
                 self.statuses[p].stopped = self.statuses[p].stopped or "converged"
         self.violation = float(violations.max(initial=0.0))
         going = np.array([not self.statuses[p].stopped for p in self._active], dtype=bool) & unconverged
-        if self.options.max_iter is not None and self.n_iter >= self.options.max_iter:
+        if self.n_iter >= self.setup.max_iter:
             for p in self._active[going & (not shrunk)]:
                 self.statuses[p].stopped = "max_iter"
             going[:] = False
@@ -201,24 +204,19 @@ class WorkingSetCoordinator(Coordinator):
         old_alpha, old_v, limit = alpha.copy(), v.copy(), self.options.max_support_vectors
         rows = self.registry.lifted.take(subproblems.positions[span])
         K = self._matrices.get(int(sets.problems[k]), sets.indices[span], rows, len(self._active))
-        self._smo(K, y, v, alpha, bound, float(subproblems.totals[k]), tolerance)
+        subproblems.solve_one(k, K, self.setup.penalty, tolerance)
         if limit is not None and (alpha > 0).sum() > limit:
             alpha[:] = self._pruned(K, y, alpha, bound, limit)
             v[:] = old_v - K @ (y * (alpha - old_alpha))
 
-    def _smo(self, K: Any, y: Any, v: Any, alpha: Any, bound: Any, total: float, tolerance: float) -> None:
-        from mergesvm.methods.kernel.jit.smo import solve_subproblem
-
-        max_steps = MAX_STEPS_PER_ROW * max(len(y), 100)
-        solve_subproblem(K, y, v, alpha, bound, total, self.setup.penalty, tolerance, max_steps)
-
     def _pruned(self, K: Any, y: Any, alpha: Any, bound: Any, limit: int) -> NDArray[np.float64]:
         """Solve for the allowed number of support vectors, those with the largest alpha relative to its bound."""
         kept = np.sort(np.argsort(-alpha / np.maximum(bound, TINY), kind="stable")[:limit])
-        solution, v = np.zeros(len(kept)), y[kept].copy()
-        self._smo(K[np.ix_(kept, kept)], y[kept], v, solution, bound[kept], 0.0, self.setup.subproblem_tol)
+        signs, zeros = y[kept], np.zeros(len(kept))
+        alone = Subproblems(np.array([0, len(kept)]), kept, signs, signs.copy(), zeros, bound[kept], np.zeros(1))
+        alone.solve_one(0, K[np.ix_(kept, kept)], self.setup.penalty, self.setup.subproblem_tol)
         pruned = np.zeros(len(alpha))
-        pruned[kept] = solution
+        pruned[kept] = alone.alpha
         return pruned
 
     def _stop_without_gain(self, sets: WorkingSets, gains: Any, moved: Any, alpha: NDArray[np.float64]) -> None:
@@ -234,7 +232,9 @@ class WorkingSetCoordinator(Coordinator):
         """Whether the last iterations together gained next to nothing."""
         objective = sum(abs(status.objective) for status in self.statuses)
         self._gains = [*self._gains[-STALLED_ITERATIONS + 1 :], gain]
-        if len(self._gains) < STALLED_ITERATIONS or sum(self._gains) > MIN_RELATIVE_GAIN * objective:
+        within_tol = not self.options.stops_on_gap and self.violation <= self.options.tol
+        count = STALLED_WITHIN_TOL if within_tol else STALLED_ITERATIONS
+        if len(self._gains) < count or sum(self._gains[-count:]) > MIN_RELATIVE_GAIN * objective:
             return False
         for at in going if not shrunk else EMPTY:
             self.statuses[self._active[at]].stopped = "stalled"

@@ -33,10 +33,18 @@ BOUND_TOLERANCE = 1e-12
 
 
 @compiled(inline="always")
+def best_step(slope, curvature, low, high):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Maximise slope d - curvature d^2 / 2 over low..high; an indefinite kernel may have no positive curvature."""
+    if curvature > 0:
+        return min(max(slope / curvature, low), high)
+    return high if slope * (high - low) > curvature * (high * high - low * low) / 2 else low
+
+
+@compiled(inline="always")
 def best_pair_step(own, other, cross, first, second, low, high, below, above):  # type: ignore[no-untyped-def] # pragma: no cover
     """Maximise first d + second e - (own d^2 + 2 cross d e + other e^2) / 2 over low..high and below..above."""
     determinant = own * other - cross * cross
-    if determinant > MIN_RELATIVE_CURVATURE * own * other:
+    if own > 0 and determinant > MIN_RELATIVE_CURVATURE * own * other:
         d = (first * other - second * cross) / determinant
         e = (second * own - first * cross) / determinant
         if low <= d <= high and below <= e <= above:
@@ -45,10 +53,10 @@ def best_pair_step(own, other, cross, first, second, low, high, below, above):  
     for edge in range(4):
         if edge < 2:
             x = low if edge == 0 else high
-            y = min(max((second - cross * x) / other, below), above)
+            y = best_step(second - cross * x, other, below, above)
         else:
             y = below if edge == 2 else above
-            x = min(max((first - cross * y) / own, low), high)
+            x = best_step(first - cross * y, own, low, high)
         gain = first * x + second * y - (own * x * x + 2 * cross * x * y + other * y * y) / 2
         if gain > best:
             best, d, e = gain, x, y
@@ -83,11 +91,12 @@ def solve_subproblem(K, sign, v, alpha, bound, total, penalty, tolerance, max_st
 
 @compiled
 def solve_subproblems(  # type: ignore[no-untyped-def]
-    starts, positions, rows, kernel, sign, v, alpha, bound, totals, penalty, tolerances, max_steps_per_row
+    starts, positions, rows, kernel, sign, v, alpha, bound, totals, penalty, tolerances, max_steps_per_row, unsolved
 ):  # pragma: no cover
     """Solve many dual problems one after another, in place, from the current alpha.
 
-    Problem k has the entries starts[k] to starts[k + 1]; entry t is the lifted dense row positions[t].
+    Problem k has the entries starts[k] to starts[k + 1]; entry t is the lifted dense row positions[t]. ``unsolved``
+    tells which problems need more steps.
     """
     largest = 0
     for k in range(starts.size - 1):
@@ -99,10 +108,11 @@ def solve_subproblems(  # type: ignore[no-untyped-def]
         size = end - begin
         if size == 0:
             continue
-        here = sign[begin:end], v[begin:end], alpha[begin:end], bound[begin:end]
+        here, max_steps = (sign[begin:end], v[begin:end], alpha[begin:end], bound[begin:end]), max_steps_per_row * size
         if width > MAX_UNCACHED_COLUMNS:
             K = kernel_matrix(rows[positions[begin:end]], kernel)
-            solve_subproblem(K, *here, totals[k], penalty, tolerances[k], max_steps_per_row * size)
+            steps = solve_subproblem(K, *here, totals[k], penalty, tolerances[k], max_steps)
+            unsolved[k] = steps == max_steps
             continue
         K = matrix_buffer[: size * size].reshape(size, size)
         columns = column_buffer[: width * size].reshape(width, size)
@@ -110,7 +120,7 @@ def solve_subproblems(  # type: ignore[no-untyped-def]
             for d in range(width):
                 columns[d, t] = rows[positions[begin + t], d]
         matrix = K, kernel_diagonal(columns, kernel), columns, kernel
-        smo(*matrix, *here, totals[k], penalty, tolerances[k], max_steps_per_row * size)
+        unsolved[k] = smo(*matrix, *here, totals[k], penalty, tolerances[k], max_steps) == max_steps
 
 
 @compiled
@@ -130,6 +140,9 @@ def smo(K, diagonal, columns, kernel, sign, v, alpha, bound, total, penalty, tol
     for t in range(count):
         update_sets(alpha, bound, sign, t, not_up, not_low)
     top, high, bottom, low = update_gradient(v, zeros, 0.0, zeros, 0.0, not_up, not_low)
+    largest = MIN_CURVATURE
+    for t in range(count):
+        largest = max(largest, abs(diagonal[t]))
     step = 0
     while step < max_steps:
         offset = (high + low) / 2 if constrained else penalty * total
@@ -139,13 +152,13 @@ def smo(K, diagonal, columns, kernel, sign, v, alpha, bound, total, penalty, tol
         i = top if upwards else bottom
         ensure_row(K, i, missing, columns, kernel)
         row, own, direction = K[i], np.float64(diagonal[i]), 1.0 if upwards else -1.0
-        j = second_order_partner(v, v[i], direction, row, own, diagonal, not_low if upwards else not_up, gains)
+        units = 1 / max(high - offset, offset - low), 1 / largest
+        j = second_order_partner(v, v[i], direction, row, own, diagonal, not_low if upwards else not_up, units, gains)
         low_i, high_i = step_limits(alpha, bound, sign, i)
         if j < 0:
             if constrained:
                 return step
-            d, e = min(max((v[i] - offset) / max(own + penalty, MIN_RELATIVE_CURVATURE), low_i), high_i), 0.0
-            j = i
+            d, e, j = best_step(v[i] - offset, own + penalty, low_i, high_i), 0.0, i
         else:
             low_j, high_j = step_limits(alpha, bound, sign, j)
             cross = np.float64(row[j])
@@ -219,18 +232,21 @@ def update_gradient(v, one, d, other, e, not_up, not_low):  # type: ignore[no-un
 
 
 @compiled(fastmath=NO_NAN_MATH)
-def second_order_partner(v, own_v, direction, row, own, diagonal, excluded, gains):  # type: ignore[no-untyped-def] # pragma: no cover
+def second_order_partner(v, own_v, direction, row, own, diagonal, excluded, units, gains):  # type: ignore[no-untyped-def] # pragma: no cover
     """The row that gains most together with the worst violator, by second-order information; -1 if there is none.
 
-    ``row`` is the worst violator's row of K, ``own`` its diagonal element. The gain is (v_i - v_j)^2 / curvature.
+    ``row`` is the worst violator's row of K, ``own`` its diagonal element. The gain is (v_i - v_j)^2 / curvature. It is
+    compared in float32, with both factors in ``units`` in which they neither overflow nor vanish.
     """
     best, found, zero = np.float32(0), -1, np.float32(0)
-    square, least = np.float32(own), np.float32(max(MIN_RELATIVE_CURVATURE * own, MIN_CURVATURE))
+    of_gap, of_curvature, square = direction * units[0], row.dtype.type(units[1]), row.dtype.type(own)
+    two = row.dtype.type(2)
+    least = np.float32(max(MIN_RELATIVE_CURVATURE * own * units[1], MIN_CURVATURE))
     for begin in range(0, v.size, BLOCK):
         end, most = min(begin + BLOCK, v.size), zero
         for t in range(uint64(begin), uint64(end)):
-            gap = larger(np.float32(direction * (own_v - v[t]) + excluded[t]), zero)
-            curvature = square + np.float32(diagonal[t]) - np.float32(2) * np.float32(row[t])
+            gap = larger(np.float32(of_gap * (own_v - v[t]) + excluded[t]), zero)
+            curvature = np.float32(of_curvature * (square + diagonal[t] - two * row[t]))
             gain = gap * gap / larger(curvature, least)
             gains[t - uint64(begin)] = gain
             most = larger(most, gain)

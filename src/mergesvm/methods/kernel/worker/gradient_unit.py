@@ -37,7 +37,7 @@ class GradientUnit(Unit):
         found = np.zeros(len(state.pairs))
         for p in range(len(state.pairs)):
             entries = np.append(state.entry_rows[state.span(p, 0)], state.entry_rows[state.span(p, 1)])
-            rows = self._setup.numerics.lift(self._local.matrix[entries])
+            rows = self._setup.numerics.lift(self._local.matrix[entries], self._local.indices[entries])
             if len(rows):
                 found[p] = EIGENVALUE_MARGIN * self._largest_eigenvalue(rows, penalty)
         return found

@@ -91,27 +91,24 @@ class LocalRows:
 
     @np.errstate(over="ignore", invalid="ignore")  # values that are too large are reported by their norm
     def summarize(self, with_scatter: bool = True) -> RowSummary:
-        """Weighted statistics of the rows; the scatter is 0 unless it is needed."""
-        count, width = self.matrix.shape
-        stored = self.matrix.nnz if sparse.issparse(self.matrix) else count * width
-        summary = RowSummary(count * width, stored, 0.0, np.zeros(width), 0.0, 0.0)
-        for start, stop in spans(count, BLOCK_ROWS):
-            weights = np.ones(stop - start) if self.weights is None else self.weights[start:stop]
-            cells = float(weights.sum()) * width
+        """Statistics of the rows; the scatter is 0 unless it is needed."""
+        summary = RowSummary(0, 0, np.zeros(self.matrix.shape[1]), 0.0, 0.0)
+        for start, stop in spans(len(self), BLOCK_ROWS):
+            block = self.matrix[start:stop]
+            if self.weights is not None:
+                block = block[self.weights[start:stop] > 0]
+            cells = block.shape[0] * block.shape[1]
             if not cells:
                 continue
-            block = self.matrix[start:stop]
-            sums = block.T @ weights
-            mean = float(sums.sum()) / cells
-            if not with_scatter:
-                scatter = 0.0
-            elif isinstance(block, np.ndarray):
-                scatter = float(weights @ np.square(block - mean, dtype=np.float64).sum(axis=1))
-            else:
-                each = np.repeat(weights, np.diff(block.indptr))
-                stored_scatter = float(each @ (np.square(block.data - mean, dtype=np.float64) - mean**2))
-                scatter = stored_scatter + cells * mean**2
-            summary += RowSummary(0, 0, cells, sums, mean, scatter)
+            sums = np.asarray(block.sum(axis=0, dtype=np.float64)).ravel()
+            stored, mean, scatter = cells, float(sums.sum()) / cells, 0.0
+            if sparse.issparse(block):
+                stored = block.nnz
+            if with_scatter and sparse.issparse(block):
+                scatter = float((np.square(block.data - mean, dtype=np.float64) - mean**2).sum()) + cells * mean**2
+            elif with_scatter:
+                scatter = float(np.square(block - mean, dtype=np.float64).sum())
+            summary += RowSummary(stored, block.shape[0], sums, mean, scatter)
         return summary
 
     @np.errstate(over="ignore", invalid="ignore")

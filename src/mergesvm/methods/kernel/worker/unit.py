@@ -58,7 +58,7 @@ class Unit:
         return {label: len(rows) for label, rows in self._local.members.items()}
 
     def summarize(self, with_scatter: bool) -> RowSummary:
-        """Weighted statistics of the rows."""
+        """Statistics of the rows."""
         return self._local.summarize(with_scatter)
 
     def max_squared_norm(self, origin: NDArray[np.float64] | None) -> float:
@@ -103,7 +103,8 @@ class Unit:
         """Prepare training; ``support`` is y alpha of all support vectors, by id, for each problem."""
         self._setup = setup
         rows = np.concatenate([*members_of(self._local, setup), EMPTY])
-        state = DualState(self._local, setup, setup.numerics.lift(self._local.matrix[rows]), self._shared)
+        lifted = setup.numerics.lift(self._local.matrix[rows], self._local.indices[rows])
+        state = DualState(self._local, setup, lifted, self._shared)
         state.add_shared(self._shared_labels, self._shared_indices)
         self._training = Workspace(state)
         state.load(self._saved)
@@ -153,7 +154,7 @@ class Unit:
 
     def _add_shared(self, packet: RowPacket) -> None:
         """Add rows that all units need."""
-        self._shared.append(self._setup.kernel.turn(self._setup.numerics.lift(packet.rows)))
+        self._shared.append(self._setup.kernel.turn(self._setup.numerics.lift(packet.rows, packet.indices)))
         self._shared_labels += packet.labels
         self._shared_indices = np.append(self._shared_indices, packet.indices)
         self._workspace.state.add_shared(packet.labels, packet.indices)
