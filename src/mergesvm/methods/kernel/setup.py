@@ -43,6 +43,9 @@ SMALL_PROBLEM_FACTOR = 3
 MIN_PROPOSED_ROWS = 8
 """Each unit may propose at least this number of rows per problem and direction."""
 
+MAX_ROWS_IF_HARD = 1500
+"""All units together may propose this number of rows of a problem on which SMO does not converge."""
+
 SELECTION_NOISE = 0.5
 """The fraction of a violation that is random when units select the rows that they propose."""
 
@@ -129,6 +132,7 @@ class TrainingSetup:
     bounds: NDArray[np.float64]  # (pairs, 2): upper bound of alpha for a row of weight 1, per side
     numerics: KernelNumerics
     max_proposed: NDArray[np.int64]  # per problem: rows that a unit proposes in each direction
+    max_proposed_if_hard: int
     small: NDArray[np.bool_]  # problems that are solved at once; a unit begins by solving those of its own rows
     selection_noise: float
     prefilters: bool  # whether a unit first solves the problem of the selected rows, and proposes its support vectors
@@ -165,6 +169,7 @@ class TrainingSetup:
             _upper_bounds(options, class_counts, pairs),
             numerics,
             np.where(small & (n_units == 1), sizes, proposed),
+            proposed if one_by_one else max(proposed, MAX_ROWS_IF_HARD // (2 * n_units)),
             small,
             0.0 if one_by_one else SELECTION_NOISE,
             n_units > 1 and not one_by_one,

@@ -16,11 +16,13 @@ from mergesvm.methods.kernel.interior_point import maximise_dual
 from mergesvm.methods.kernel.setup import TrainingSetup
 from mergesvm.models.kernel_function import Lifted
 
-MAX_STEPS_PER_ROW, MIN_MAX_STEPS = 1000, 100_000
-"""SMO usually needs a few steps per row. After this number, or this number in all for few rows, a subproblem is left to
-the interior-point method."""
+MAX_STEPS_PER_ROW = 1000
+"""SMO usually needs a few steps per row. After this number a subproblem is left to the interior-point method."""
 
-MAX_ROWS_FOR_INTERIOR_POINT = 3000
+MAX_STEPS_IF_HARD = 20
+"""The same, once a subproblem of the problem has been left to it."""
+
+MAX_ROWS_FOR_INTERIOR_POINT = 2000
 """Up to this number of rows the interior-point method, which factors their kernel matrix, takes seconds."""
 
 CHUNKS_PER_THREAD = 8
@@ -56,6 +58,9 @@ class Subproblems:
     alpha: NDArray[np.float64]
     bound: NDArray[np.float64]
     totals: NDArray[np.float64]  # y'alpha over all rows of each problem, not only those here
+
+    def __post_init__(self) -> None:
+        self.hard = np.zeros(len(self), dtype=bool)  # problems on which SMO does not converge
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -100,18 +105,19 @@ class Subproblems:
         threads.map(solve_chunk, list(spans(len(self), size)))
         for k in np.flatnonzero(unsolved):
             K = kernel_matrix(rows[self.positions[self.span(k)]], kernel)
-            self.polish(int(k), K, penalty, float(tolerances[k]))
+            self._solve_hard(int(k), K, penalty, float(tolerances[k]))
 
-    def solve_one(self, k: int, K: NDArray[Any], penalty: float, tolerance: float) -> None:
+    def solve_one(self, k: int, K: NDArray[Any], penalty: float, tolerance: float, hard: bool = False) -> None:
         """Solve one problem with the kernel matrix K of its rows to a tolerance, in place."""
         from mergesvm.methods.kernel.jit.smo import solve_subproblem
 
-        state, max_steps = self._state(k), max(MAX_STEPS_PER_ROW * len(K), MIN_MAX_STEPS)
+        state, max_steps = self._state(k), len(K) * (MAX_STEPS_IF_HARD if hard else MAX_STEPS_PER_ROW)
         if solve_subproblem(K, *state, float(self.totals[k]), penalty, tolerance, max_steps) == max_steps:
-            self.polish(k, K, penalty, tolerance)
+            self._solve_hard(k, K, penalty, tolerance)
 
-    def polish(self, k: int, K: NDArray[Any], penalty: float, tolerance: float) -> None:
+    def _solve_hard(self, k: int, K: NDArray[Any], penalty: float, tolerance: float) -> None:
         """Solve a problem on which SMO does not converge, if it is not too large, by the interior-point method."""
+        self.hard[k] = True
         if len(K) <= MAX_ROWS_FOR_INTERIOR_POINT:
             maximise_dual(K, *self._state(k), float(self.totals[k]), penalty, tolerance)
 

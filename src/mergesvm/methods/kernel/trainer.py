@@ -188,7 +188,8 @@ class KernelTrainer:
 
         reasons = self.engine.ranks.on_root(lambda: [status.stopped for status in coordinator.statuses])
         relative_gap = float(gaps.sum() / max(np.abs(objectives).sum(), TINY))
-        _warn_unless_converged(reasons, violation, relative_gap, self.options, setup)
+        n_iter = self.engine.ranks.on_root(lambda: coordinator.n_iter)
+        _warn_unless_converged(reasons, n_iter, violation, relative_gap, self.options, setup.dtype)
         return self.engine.ranks.on_root(result)
 
 
@@ -202,19 +203,19 @@ def _score_moments(replies: list[FinalReply], intercepts: NDArray[np.float64]) -
 
 
 def _warn_unless_converged(
-    reasons: list[str], violation: float, relative_gap: float, options: KernelOptions, setup: TrainingSetup
+    reasons: list[str], n_iter: int, violation: float, relative_gap: float, options: KernelOptions, dtype: np.dtype[Any]
 ) -> None:
     """Warn if training has stopped before the optimum, and how far from it."""
     unfinished, stalled = reasons.count("max_iter"), reasons.count("stalled")
     reached = f"the largest violation is {violation:.1e} and the duality gap {relative_gap:.1e} of the objective"
     if unfinished:
         warn_solver(
-            f"{unfinished} of {len(reasons)} problems did not converge in max_iter={setup.max_iter} iterations: "
-            f"{reached}. Scale the features, or increase max_iter or tol."
+            f"{unfinished} of {len(reasons)} problems did not converge in {n_iter} iterations "
+            f"(max_iter={options.max_iter}): {reached}. Scale the features, or increase max_iter or tol."
         )
     if stalled and (options.stops_on_gap or violation > options.tol):
-        remedy = "Use precision='float64'" if setup.dtype == np.float32 else "Increase tol"
+        remedy = "Use precision='float64'" if dtype == np.float32 else "Increase tol"
         warn_solver(
-            f"{stalled} of {len(reasons)} problems stalled at the limit of {setup.dtype.name} precision: {reached}. "
+            f"{stalled} of {len(reasons)} problems stalled at the limit of {dtype.name} precision: {reached}. "
             f"{remedy}, or scale the features."
         )

@@ -22,6 +22,13 @@ RELATIVE_SUBPROBLEM_TOL = 0.05
 STALLED_ITERATIONS, MIN_RELATIVE_GAIN = 50, 1e-11
 """Training has stalled if this number of iterations gained less than this fraction of the objective."""
 
+STALLED_IF_HARD = 10
+"""Small problems have also stalled if this number of iterations with the interior-point method has not halved the
+violation."""
+
+HARD_ITERATION_COST = 50
+"""An iteration with the interior-point method counts as this many for the default limit of iterations."""
+
 STALLED_WITHIN_TOL = 3
 """The same, once no violation exceeds ``tol`` and only the tighter tolerance for few rows is left to reach."""
 
@@ -94,6 +101,8 @@ class WorkingSetCoordinator(Coordinator):
         self._active_set = self.options.method == "active-set"
         self._kept = KeptRows(len(self.statuses), self.options.working_set)
         self._gains: list[float] = []
+        self._hard = np.zeros(len(self.statuses), dtype=bool)  # problems on which SMO does not converge
+        self._hard_violations: list[float] = []  # in the iterations in which there was one
         self._matrices = SubproblemMatrices(self.setup)
         self._intercepts = np.array([status.total * max(self.setup.penalty, 0.0) for status in self.statuses])
 
@@ -115,7 +124,8 @@ class WorkingSetCoordinator(Coordinator):
                 self.statuses[p].stopped = self.statuses[p].stopped or "converged"
         self.violation = float(violations.max(initial=0.0))
         going = np.array([not self.statuses[p].stopped for p in self._active], dtype=bool) & unconverged
-        if self.n_iter >= self.setup.max_iter:
+        extra = HARD_ITERATION_COST * len(self._hard_violations) if self.options.max_iter is None else 0
+        if self.n_iter + extra >= self.setup.max_iter:
             for p in self._active[going & (not shrunk)]:
                 self.statuses[p].stopped = "max_iter"
             going[:] = False
@@ -153,6 +163,9 @@ class WorkingSetCoordinator(Coordinator):
         subproblems = sets.subproblems
         alpha, v = subproblems.alpha.copy(), subproblems.v.copy()
         self._solve_subproblems(sets, going)
+        self._hard[sets.problems[subproblems.hard]] = True
+        if subproblems.hard.any():
+            self._hard_violations.append(self.violation)
         sets.steps = subproblems.y * (subproblems.alpha - alpha)
         gains, moved = subproblems.sums((v + subproblems.v) * sets.steps) / 2, subproblems.sums(sets.steps)
         gains -= max(self.setup.penalty, 0.0) * (moved * subproblems.totals + moved**2 / 2)
@@ -204,7 +217,7 @@ class WorkingSetCoordinator(Coordinator):
         old_alpha, old_v, limit = alpha.copy(), v.copy(), self.options.max_support_vectors
         rows = self.registry.lifted.take(subproblems.positions[span])
         K = self._matrices.get(int(sets.problems[k]), sets.indices[span], rows, len(self._active))
-        subproblems.solve_one(k, K, self.setup.penalty, tolerance)
+        subproblems.solve_one(k, K, self.setup.penalty, tolerance, bool(self._hard[sets.problems[k]]))
         if limit is not None and (alpha > 0).sum() > limit:
             alpha[:] = self._pruned(K, y, alpha, bound, limit)
             v[:] = old_v - K @ (y * (alpha - old_alpha))
@@ -234,7 +247,11 @@ class WorkingSetCoordinator(Coordinator):
         self._gains = [*self._gains[-STALLED_ITERATIONS + 1 :], gain]
         within_tol = not self.options.stops_on_gap and self.violation <= self.options.tol
         count = STALLED_WITHIN_TOL if within_tol else STALLED_ITERATIONS
-        if len(self._gains) < count or sum(self._gains[-count:]) > MIN_RELATIVE_GAIN * objective:
+        before, last = self._hard_violations[:-STALLED_IF_HARD], self._hard_violations[-STALLED_IF_HARD:]
+        small = bool(self.setup.small[self._active[going]].all())
+        limited_by_rounding = small and len(before) > 0 and min(last) > min(before) / 2
+        gaining = len(self._gains) < count or sum(self._gains[-count:]) > MIN_RELATIVE_GAIN * objective
+        if gaining and not limited_by_rounding:
             return False
         for at in going if not shrunk else EMPTY:
             self.statuses[self._active[at]].stopped = "stalled"
@@ -262,4 +279,5 @@ class WorkingSetCoordinator(Coordinator):
             self._intercepts = self._penalised_intercepts()
         limits = np.column_stack([stats.high[stay], stats.low[stay]])
         kept = None if self._active_set else self._kept.of(self._active, self.registry)
-        return Request(new_rows, moved, steps, self._active, kept, self._intercepts, limits, unshrink)
+        hard = self._active[self._hard[self._active]]
+        return Request(new_rows, moved, steps, self._active, kept, self._intercepts, limits, hard, unshrink)

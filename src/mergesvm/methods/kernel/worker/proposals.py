@@ -112,9 +112,11 @@ class Proposals:
         arguments = state.arguments(problems, request.intercepts[numbers])
         kept, kept_at = self._kept(request)
         self._excluded[kept] = True
-        width = 2 * int(setup.max_proposed[problems].max(initial=0))
+        max_proposed = setup.max_proposed.copy()
+        max_proposed[request.hard] = np.maximum(max_proposed[request.hard], setup.max_proposed_if_hard)
+        width = 2 * int(max_proposed[problems].max(initial=0))
         selected, found = np.empty((len(problems), width), np.int64), np.empty(len(problems), np.int64)
-        options = setup.max_proposed, setup.selection_noise, seed
+        options = max_proposed, setup.selection_noise, seed
         select_violators(*arguments, *options, state.entry_rows, self._excluded, selected, found)
         self._excluded[kept] = False
         used = np.arange(width) < found[:, None]
