@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics.pairwise import linear_kernel
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -20,7 +21,32 @@ from mergesvm import ParallelKernelSVC
 from reference import blobs
 
 
-@parametrize_with_checks([ParallelKernelSVC(), ParallelKernelSVC(beta=1.0, units=3)])
+SETTINGS = [
+    ParallelKernelSVC(),
+    ParallelKernelSVC(beta=1.0, units=3),
+    ParallelKernelSVC("linear", decision_function_shape="ovo"),
+    ParallelKernelSVC("poly", gamma=0.3, coef0=1.0, degree=2, ties="first"),
+    ParallelKernelSVC("sigmoid", gamma=0.01, break_ties=True),
+    ParallelKernelSVC("precomputed"),
+    ParallelKernelSVC(linear_kernel, units=2),
+    ParallelKernelSVC(gamma=0.2, C=100.0, ties="confidence", class_weight="balanced"),
+    ParallelKernelSVC(gamma="auto", method="active-set", ties="margin"),
+    ParallelKernelSVC(gamma=0.1, C=0.1, beta=0.01, method="gradient", accelerated=True, tol=1e-2),
+    ParallelKernelSVC(gamma=0.2, working_set=8, units=2, cache_size=0.1, max_iter=-1),
+    ParallelKernelSVC(gamma=0.2, stop="gap", ties="sequential", class_weight="inverse", n_jobs=1),
+    ParallelKernelSVC(gamma=0.2, precision="float64", class_weight="complement", units=5),
+]
+"""Each value of each parameter occurs at least once."""
+
+
+def expected_failed_checks(classifier):
+    """As SVC, weights do not change gamma="scale"; copies of rows do."""
+    reason = "weights do not change gamma"
+    names = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+    return dict.fromkeys(names, reason) if classifier.gamma == "scale" else {}
+
+
+@parametrize_with_checks(SETTINGS, expected_failed_checks=expected_failed_checks)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
@@ -50,7 +76,7 @@ def test_a_pickle_predicts_and_contains_only_support_vectors():
 @pytest.mark.parametrize(
     ("parameters", "name"),
     [
-        ({"kernel": "sigmoid"}, "kernel"),
+        ({"kernel": "laplace"}, "kernel"),
         ({"kernel": None}, "kernel"),
         ({"gamma": "large"}, "gamma"),
         ({"gamma": 0.0}, "gamma"),
@@ -77,6 +103,10 @@ def test_a_pickle_predicts_and_contains_only_support_vectors():
         ({"tol": np.nan}, "tol"),
         ({"stop": "never"}, "stop"),
         ({"max_iter": 0}, "max_iter"),
+        ({"decision_function_shape": "all"}, "decision_function_shape"),
+        ({"break_ties": "yes"}, "break_ties"),
+        ({"break_ties": True, "decision_function_shape": "ovo"}, "break_ties must be False"),
+        ({"kernel": "sigmoid", "method": "gradient", "beta": 1.0}, "positive semi-definite"),
         ({"max_support_vectors": 1, "method": "active-set"}, "max_support_vectors"),
         ({"max_support_vectors": 10}, "max_support_vectors=10 needs method='active-set'"),
         ({"working_set": 3}, "working_set"),
@@ -134,7 +164,7 @@ def test_reaching_max_iter_warns_with_the_violation():
     X, y = blobs(seed=13, n=300, d=2, classes=3)
     classifier = ParallelKernelSVC(max_iter=2, working_set=8, units=2)
     with pytest.warns(
-        ms.errors.SolverWarning, match="3 of 3 problems did not converge in max_iter=2 iterations"
+        ms.errors.SolverWarning, match=r"3 of 3 problems did not converge in 2 iterations \(max_iter=2\)"
     ) as caught:
         classifier.fit(X, y)
     assert f"{classifier.violation_:.1e}" in str(caught[0].message)

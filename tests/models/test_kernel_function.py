@@ -18,6 +18,7 @@ KERNELS = [
     Kernel("poly", 0.7, 3, 0.5),
     Kernel("poly", 0.2, 1, -0.5),
     Kernel("poly", 1, 6),
+    Kernel("sigmoid", 0.1, coef0=-0.5),
 ]
 
 

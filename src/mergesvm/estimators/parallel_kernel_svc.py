@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.batch import Batch
@@ -16,7 +17,8 @@ from mergesvm.engines.base import Engine
 from mergesvm.engines.threads import resolve_engine
 from mergesvm.errors import DataError, EngineError, ParameterError
 from mergesvm.estimators.base import POSITIVE_INTEGER, POSITIVE_NUMBER, BaseClassifier, Number
-from mergesvm.estimators.inputs import declare_classes, rows_to_learn
+from mergesvm.estimators.classes import all_labels
+from mergesvm.estimators.inputs import declare_classes, rows_to_learn, rows_to_predict
 from mergesvm.methods.kernel.options import STOPPING_RULES, KernelOptions
 from mergesvm.methods.kernel.trainer import ProgressPrinter
 from mergesvm.methods.kernel.training import KernelTraining, check_rows
@@ -39,11 +41,13 @@ class ParallelKernelSVC(BaseClassifier):
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly"} or callable
-        exp(-gamma |x - z|^2), x.z, (gamma x.z + coef0)^degree, or a function of two arrays of rows that returns the
-        matrix of their kernel values.
+    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable
+        exp(-gamma |x - z|^2), x.z, (gamma x.z + coef0)^degree, tanh(gamma x.z + coef0), or a function of two arrays of
+        rows that returns the matrix of their kernel values. With "precomputed", X has the kernel values of each row
+        with all training rows.
     gamma : {"scale", "auto"} or float
-        "scale" is 1 / (features x variance of X), "auto" 1 / features; computed in the first :meth:`fit` only.
+        "scale" is 1 / (features x variance of X), "auto" 1 / features; computed in the first :meth:`fit` only. As in
+        ``SVC``, weights do not change it, but rows of weight 0 do not count.
     C : float
         Upper bound of the dual variables alpha. A larger C fits the data more closely.
     beta : float, optional
@@ -60,15 +64,16 @@ class ParallelKernelSVC(BaseClassifier):
     degree : int
         Degree of the "poly" kernel.
     coef0 : float
-        Constant of the "poly" kernel.
+        Constant of the kernels "poly" and "sigmoid".
     class_weight : {None, "inverse", "complement", "balanced"} or dict
-        Factors of C per class; see :func:`mergesvm.solve`.
+        Factors of C per class; see :func:`mergesvm.solve`. Schemes count the weights of the rows.
     tol : float
         Training stops when no row violates the optimality (KKT) conditions by more than this.
     stop : {"violation", "gap"}
         With "gap", ``tol`` bounds the duality gap instead, relative to the objective.
     max_iter : int, optional
-        Maximum number of iterations, after which training stops with a warning.
+        Maximum number of iterations, after which training stops with a warning that says how far from the optimum it
+        is; -1 for none (default: a number that ordinary problems do not reach).
     max_support_vectors : int, optional
         Maximum number of support vectors per pair of classes, for method "active-set".
     accelerated : bool
@@ -79,8 +84,13 @@ class ParallelKernelSVC(BaseClassifier):
         Megabytes for cached columns of the kernel matrix, over all units.
     precision : {"float32", "float64"}, optional
         Of kernel values (default: float32 in training where it is precise enough, float64 in predictions).
-    ties : {"recount", "sequential", "margin"}
-        How ties between classes with the same number of votes are broken.
+    ties : {"recount", "sequential", "margin", "confidence", "first"}
+        How ties between classes with the same number of votes are broken; "first" is the rule of LIBSVM.
+    break_ties : bool
+        As in ``SVC``: True is the same as ``ties="confidence"``, and needs ``decision_function_shape="ovr"``.
+    decision_function_shape : {"ovr", "ovo"}
+        Whether :meth:`decision_function` returns one column per class or, for three or more classes, one per pair of
+        classes, positive for the first of them, as in ``SVC``.
     verbose : bool
         Whether to report progress on standard error.
     n_jobs : int, optional
@@ -90,8 +100,15 @@ class ParallelKernelSVC(BaseClassifier):
     ----------
     model_ : KernelModel
         The fitted model, which can be saved.
-    classes_, support_vectors_, n_support_, dual_coef_, intercept_ : arrays
-        As in ``SVC``; the score of a pair is positive for its second class.
+    classes_, support_vectors_, n_support_, dual_coef_, intercept_, coef_ : arrays
+        As in ``SVC``, with the same signs; ``coef_`` exists for kernel="linear" only.
+    class_weight_ : array of shape (classes,)
+        Factors of C per class. Those of a scheme such as "balanced" depend on the pair of classes: for three or more
+        classes the shape is (pairs, 2).
+    fit_status_ : int
+        0 if training has converged, else 1.
+    shape_fit_ : tuple of int
+        Number of rows and of features.
     support_ : array of int
         Indices of the support vectors, counted over all rows in the order in which they were given; under MPI, rank by
         rank.
@@ -128,7 +145,7 @@ class ParallelKernelSVC(BaseClassifier):
     _training: KernelTraining | None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseClassifier._parameter_constraints,
-        "kernel": [StrOptions(set(KERNELS)), callable],
+        "kernel": [StrOptions({*KERNELS, "precomputed"}), callable],
         "gamma": [StrOptions({"scale", "auto"}), POSITIVE_NUMBER],
         "C": [POSITIVE_NUMBER],
         "beta": [POSITIVE_NUMBER, None],
@@ -138,11 +155,13 @@ class ParallelKernelSVC(BaseClassifier):
         "coef0": [Number(Real, None, None, closed="neither")],
         "tol": [POSITIVE_NUMBER],
         "stop": [StrOptions(set(STOPPING_RULES))],
-        "max_iter": [POSITIVE_INTEGER, None],
+        "max_iter": [POSITIVE_INTEGER, Options(Integral, {-1}), None],
         "max_support_vectors": [Number(Integral, 2, None, closed="left"), None],
         "accelerated": ["boolean"],
         "working_set": [Number(Integral, 4, None, closed="left")],
         "cache_size": [POSITIVE_NUMBER],
+        "break_ties": ["boolean"],
+        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "verbose": ["verbose"],
     }
 
@@ -168,6 +187,8 @@ class ParallelKernelSVC(BaseClassifier):
         cache_size: float = 2000.0,
         precision: str | None = None,
         ties: str = "recount",
+        break_ties: bool = False,
+        decision_function_shape: str = "ovr",
         verbose: bool = False,
         n_jobs: int | None = None,
     ) -> None:
@@ -179,7 +200,8 @@ class ParallelKernelSVC(BaseClassifier):
         self.max_support_vectors = max_support_vectors
         self.working_set, self.cache_size = working_set, cache_size
         self.precision = precision
-        self.ties, self.verbose = ties, verbose
+        self.ties, self.break_ties, self.decision_function_shape = ties, break_ties, decision_function_shape
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model to these rows; under MPI, to those of all ranks."""
@@ -220,6 +242,11 @@ class ParallelKernelSVC(BaseClassifier):
                 "The units of this estimator, with their rows, no longer exist: it was pickled or copied, or its "
                 "training was interrupted. Call fit again."
             )
+        if training.precomputed:
+            raise ParameterError(
+                "With kernel='precomputed', rows cannot be added or removed: the kernel values of the other rows with "
+                "them are missing. Call fit with the matrix of all rows."
+            )
         training.set_options(self._options())
         return training
 
@@ -227,7 +254,15 @@ class ParallelKernelSVC(BaseClassifier):
         threads, spread = resolve_engine(self.engine, self.n_jobs)
         engine, precision = spread or threads, self.precision or "float64"
         return self._train(
-            KernelTraining(rows, options, self.units, engine, threads, ties=self.ties, precision=precision)
+            KernelTraining(
+                rows,
+                options,
+                self.units,
+                engine,
+                threads,
+                ties="confidence" if self.break_ties else self.ties,
+                precision=precision,
+            )
         )
 
     def _train(self, training: KernelTraining) -> Self:
@@ -240,6 +275,8 @@ class ParallelKernelSVC(BaseClassifier):
         result = training.result
         self.objective_, self.dual_gap_ = float(result.objectives.sum()), float(result.gaps.sum())
         self.violation_, self.traffic_ = result.violation, result.exchange
+        self.fit_status_, self.shape_fit_ = int(not result.converged), (training.n_rows, self.n_features_in_)
+        self.class_weight_ = training.class_weights
         return self
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Batch | Collection:
@@ -274,10 +311,14 @@ class ParallelKernelSVC(BaseClassifier):
         return batch() if spread is None else spread.ranks.on_all(batch)
 
     def _options(self) -> KernelOptions:
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ParameterError(
+                "break_ties must be False if decision_function_shape is 'ovo': it needs one score per class."
+            )
         if callable(self.kernel):
             kernel = Kernel("callable", function=self.kernel)
         else:
-            gamma: Any = self.gamma
+            gamma: Any = 1.0 if self.kernel == "precomputed" else self.gamma
             kernel = Kernel(self.kernel, gamma, self.degree, self.coef0)
         return KernelOptions(
             kernel,
@@ -294,6 +335,21 @@ class ParallelKernelSVC(BaseClassifier):
             int(self.cache_size * 1e6),
             self.precision,
         )
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores, (rows, classes), or (rows, pairs) if the shape is "ovo"; for two classes (rows,), as in ``SVC``.
+
+        A class that was declared in ``partial_fit``, and has no rows yet, has the lowest score.
+        """
+        if self.decision_function_shape == "ovr" or len(self._fitted.classes_) <= 2:
+            return super().decision_function(X)
+        rows = rows_to_predict(self, X)
+        model, classes = self._model, all_labels(self._model.labels, self._declared)
+        scores, pairs = model.scores(rows), {pair: p for p, pair in enumerate(model.pairs_)}
+        columns = [
+            scores[:, pairs[pair]] if pair in pairs else np.zeros(len(scores)) for pair in combinations(classes, 2)
+        ]
+        return -np.column_stack(columns)
 
     @property
     def model_(self) -> KernelModel:
@@ -316,9 +372,19 @@ class ParallelKernelSVC(BaseClassifier):
         return self.model_.dual_coef_
 
     @property
+    def coef_(self) -> Any:
+        """Coefficients of a linear kernel, (pairs, features), as in ``SVC``."""
+        return self.model_.coef_
+
+    @property
     def intercept_(self) -> NDArray[np.float64]:
         """Intercepts, one per pair of classes."""
         return self.model_.intercept_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

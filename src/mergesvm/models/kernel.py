@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from itertools import combinations
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import expit
 
 from mergesvm.errors import FormError
@@ -30,11 +32,12 @@ class KernelModel(Model):
     pairs_ : list of pairs of classes
         Column p of the scores is positive for the second class of ``pairs_[p]``.
     support_vectors_ : array or CSR array of shape (vectors, features)
-        Sorted by class.
+        Sorted by class; empty if the kernel is precomputed.
     n_support_ : array of int, shape (classes,)
     dual_coef_ : array of shape (classes - 1, vectors)
         y alpha of each vector, against each of the other classes in turn.
     intercept_ : array of shape (pairs,)
+        Signs are those of ``SVC``: for two classes y = +1 for the second, for more for the first of a pair.
 
     Examples
     --------
@@ -54,8 +57,39 @@ class KernelModel(Model):
         self.moments = moments
         self._voting = Voting(len(domain.labels), ties, moments)
         self.pairs_ = list(combinations(domain.labels, 2))
-        self.support_vectors_, self.n_support_ = expansion.vectors, expansion.counts
-        self.dual_coef_, self.intercept_ = expansion.coefs, expansion.intercepts
+        precomputed = expansion.kernel.kind == "precomputed"
+        self.support_vectors_ = np.zeros((0, 0)) if precomputed else expansion.vectors
+        self.n_support_ = expansion.counts
+        sign = 1.0 if len(domain.labels) <= 2 else -1.0
+        self.dual_coef_, self.intercept_ = sign * expansion.coefs, sign * expansion.intercepts
+        for array in (self.dual_coef_, self.intercept_):
+            array.flags.writeable = False
+
+    @cached_property
+    def coef_(self) -> Any:
+        """Coefficients of a linear kernel, (pairs, features), read-only; sparse if the support vectors are.
+
+        Signs are those of ``SVC``, as in ``dual_coef_``.
+        """
+        if self.expansion.kernel.kind != "linear":
+            raise AttributeError(
+                f"coef_ exists only for kernel='linear', not {self.expansion.kernel.kind!r}. The scores of other "
+                f"kernels are not linear in the features."
+            )
+        ends, coefs = np.cumsum(self.n_support_), []
+        for one, other in combinations(range(len(self.n_support_)), 2):
+            first, second = (slice(int(ends[c] - self.n_support_[c]), int(ends[c])) for c in (one, other))
+            vectors = self.support_vectors_
+            parts = (
+                vectors[first].T @ self.dual_coef_[other - 1, first],
+                vectors[second].T @ self.dual_coef_[one, second],
+            )
+            coefs.append(parts[0] + parts[1])
+        coef = np.array(coefs).reshape(len(coefs), self.signature.inputs)
+        if sparse.issparse(self.support_vectors_):
+            return sparse.csr_array(coef)
+        coef.flags.writeable = False
+        return coef
 
     def scores(self, X: Any) -> NDArray[np.float64]:
         """Scores of all pairs, (rows, pairs), computed block by block."""
@@ -118,4 +152,4 @@ class KernelModel(Model):
 
     def __repr__(self) -> str:
         size = f"{counted(len(self.classes_), 'class', 'classes')} x {counted(self.signature.inputs, 'feature')}"
-        return f"KernelModel of {size}, {counted(self.support_vectors_.shape[0], 'support vector')}"
+        return f"KernelModel of {size}, {counted(int(self.n_support_.sum()), 'support vector')}"

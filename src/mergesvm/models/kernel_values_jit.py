@@ -73,6 +73,14 @@ def powers(values, gamma, degree, coef0):  # type: ignore[no-untyped-def] # prag
 
 
 @compiled
+def hyperbolic_tangents(values, gamma, coef0):  # type: ignore[no-untyped-def] # pragma: no cover
+    """tanh(gamma x + coef0) of values (m, n), in place."""
+    for i in range(values.shape[0]):
+        for j in range(uint64(values.shape[1])):
+            values[i, j] = np.tanh(gamma * values[i, j] + coef0)
+
+
+@compiled
 def apply_kernel(values, kernel):  # type: ignore[no-untyped-def] # pragma: no cover
     """Turn products of lifted rows (m, n) into kernel values, in place."""
     if kernel[0] == RBF:

@@ -49,6 +49,8 @@ TIE_RULES = {
     "sequential": "each tied class in turn against the best so far, as in the paper",
     "recount": "count votes again among the tied classes until nothing changes, then by margin",
     "margin": "the largest sum of margins among the tied classes",
+    "confidence": "the largest sum of margins against all classes, as SVC with break_ties=True",
+    "first": "the first of the tied classes, as LIBSVM",
 }
 """All rules that break ties between classes with the same number of votes, by name, with a description."""
 
@@ -83,6 +85,7 @@ def check_ties(ties: Any) -> None:
     >>> check_ties("coin")
     Traceback (most recent call last):
     ...
-    mergesvm.errors.ParameterError: ties must be one of 'sequential', 'recount', 'margin', not 'coin'.
+    mergesvm.errors.ParameterError: ties must be one of 'sequential', 'recount', 'margin', 'confidence', 'first',
+    not 'coin'.
     """
     check_choice("ties", ties, TIE_RULES)

@@ -82,6 +82,17 @@ def _margin(scores: Scores, standing: NDArray[np.bool_]) -> NDArray[np.intp]:
     return chosen
 
 
+def _confidence(scores: Scores, standing: NDArray[np.bool_]) -> NDArray[np.intp]:
+    margins = sum_margins(scores, standing.shape[1])
+    chosen: NDArray[np.intp] = np.where(standing, margins, -np.inf).argmax(axis=1)
+    return chosen
+
+
+def _first(scores: Scores, standing: NDArray[np.bool_]) -> NDArray[np.intp]:  # noqa: ARG001
+    chosen: NDArray[np.intp] = standing.argmax(axis=1)
+    return chosen
+
+
 def _won(scores: Scores, n_classes: int) -> NDArray[np.bool_]:
     """Whether class i wins against class j, (rows, i, j)."""
     first, second = np.triu_indices(n_classes, 1)  # the pairs (0, 1), (0, 2), ..., (1, 2), ...
@@ -95,6 +106,8 @@ _RULES: dict[str, Callable[[Scores, NDArray[np.bool_]], NDArray[np.intp]]] = {
     "sequential": _sequential,
     "recount": _recount,
     "margin": _margin,
+    "confidence": _confidence,
+    "first": _first,
 }
 """The class of each row by each rule of :data:`~mergesvm.multiclass.schemes.TIE_RULES`.
 

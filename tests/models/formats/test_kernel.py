@@ -183,7 +183,9 @@ def linear(one: Any, other: Any) -> Any:
 
 
 def test_a_kernel_that_is_a_function_is_not_written(tmp_path):
-    with pytest.raises(errors.ParameterError, match=r"is a Python function.*'rbf', 'linear', 'poly', or pickle"):
+    with pytest.raises(
+        errors.ParameterError, match=r"is a Python function.*'rbf', 'linear', 'poly', 'sigmoid', or pickle"
+    ):
         trained(kernel=linear).save(tmp_path / "m")
     assert not list(tmp_path.iterdir())
 

@@ -39,7 +39,9 @@ class Request:
     working_set: RaggedArray | None  # ids that stay in the working sets of active problems; None: all support vectors
     intercepts: NDArray[np.float64]  # (active,)
     limits: NDArray[np.float64]  # (active, 2)
-    hard: NDArray[np.int64] = field(default_factory=EMPTY.copy)  # active problems on which SMO does not converge: units propose more of their rows
+    hard: NDArray[np.int64] = field(
+        default_factory=EMPTY.copy
+    )  # active problems on which SMO does not converge: units propose more of their rows
     unshrink: bool = True  # whether shrunk rows become active again
     solve_locally: bool = False  # whether units begin by solving small problems restricted to their own rows
 

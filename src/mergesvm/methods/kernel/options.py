@@ -46,6 +46,11 @@ class KernelOptions:
                 "method='gradient' needs beta, a penalty in place of the constraint y'alpha = 0. Set beta, for example "
                 "to 1.0, or use method='working-set'."
             )
+        if self.method == "gradient" and self.kernel.kind == "sigmoid":
+            raise ParameterError(
+                "method='gradient' needs a positive semi-definite kernel, which kernel='sigmoid' is not. Use "
+                "method='working-set'."
+            )
         if self.max_support_vectors is not None and self.method != "active-set":
             raise ParameterError(
                 f"max_support_vectors={self.max_support_vectors} needs method='active-set', not {self.method!r}, which "

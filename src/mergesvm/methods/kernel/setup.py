@@ -18,7 +18,7 @@ from mergesvm.engines.base import Actors
 from mergesvm.errors import DataError
 from mergesvm.methods.kernel.centred_polynomial import CentredPolynomial
 from mergesvm.methods.kernel.options import KernelOptions
-from mergesvm.methods.kernel.stats import TINY, RowSummary
+from mergesvm.methods.kernel.stats import RowSummary
 from mergesvm.models.kernel_function import Kernel, Lifted
 from mergesvm.multiclass.class_weights import given_weights, side_weights
 
@@ -82,7 +82,7 @@ class KernelNumerics:
             trained, origin, norm = CentredPolynomial(**vars(kernel), origin=mean) if far else kernel, None, raw
         double = n_rows <= MAX_ROWS_FOR_FLOAT64 or trained is not kernel or not kernel.fits_float32(norm)
         if kernel.is_bounded:
-            double |= options.C * 2**-24 > options.tol
+            double |= options.tol < options.C * 2**-24
         dtype = np.dtype(options.precision or ("float64" if double else "float32"))
         if not kernel.is_finite(norm, dtype):
             raise DataError(f"Input X has values too large for the kernel in {dtype.name}. Rescale the columns.")
@@ -148,12 +148,13 @@ class TrainingSetup:
         options: KernelOptions,
         numerics: KernelNumerics,
         class_counts: Mapping[Label, int],
+        class_weights: Mapping[Label, float],
         n_units: int,
         *,
         in_process: bool,
         n_threads: int,
     ) -> TrainingSetup:
-        """The setup for rows of these classes at this number of units."""
+        """The setup for rows of these classes, with these sums of weights, at this number of units."""
         pairs = list(combinations(sorted(class_counts), 2))
         one_by_one = options.method == "active-set"
         sizes = np.array([class_counts[one] + class_counts[other] for one, other in pairs], dtype=np.int64)
@@ -166,7 +167,7 @@ class TrainingSetup:
         tighten = n_rows <= MAX_ROWS_FOR_TIGHT_TOLERANCE and not options.stops_on_gap and options.method != "gradient"
         return cls(
             pairs,
-            _upper_bounds(options, class_counts, pairs),
+            _upper_bounds(options, class_weights, pairs),
             numerics,
             np.where(small & (n_units == 1), sizes, proposed),
             proposed if one_by_one else max(proposed, MAX_ROWS_IF_HARD // (2 * n_units)),
@@ -196,13 +197,15 @@ class TrainingSetup:
         return self.numerics.dtype
 
 
-def _upper_bounds(options: KernelOptions, class_counts: Mapping[Label, int], pairs: list[Pair]) -> NDArray[np.float64]:
+def _upper_bounds(
+    options: KernelOptions, class_weights: Mapping[Label, float], pairs: list[Pair]
+) -> NDArray[np.float64]:
     """C times the class weights, (pairs, 2)."""
-    bounds, classes = np.full((len(pairs), 2), float(options.C)), tuple(sorted(class_counts))
+    bounds, classes = np.full((len(pairs), 2), float(options.C)), tuple(sorted(class_weights))
     if isinstance(options.class_weight, Mapping):
         weights = dict(zip(classes, given_weights(options.class_weight, classes), strict=True))
         bounds *= np.array([[weights[one], weights[other]] for one, other in pairs]).reshape(-1, 2)
     elif options.class_weight is not None:
         for p, (one, other) in enumerate(pairs):
-            bounds[p] *= side_weights(options.class_weight, class_counts[other], class_counts[one])[::-1]
+            bounds[p] *= side_weights(options.class_weight, class_weights[other], class_weights[one])[::-1]
     return bounds

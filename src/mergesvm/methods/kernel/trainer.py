@@ -63,6 +63,8 @@ class TrainingResult:
     objectives: NDArray[np.float64]
     gaps: NDArray[np.float64]
     violation: float  # the largest violation of the optimality conditions
+    converged: bool
+    bounds: NDArray[np.float64]  # (pairs, 2): upper bound of alpha for a row of weight 1, per side
     moments: SideMoments
     n_iter: int
     exchange: Exchange
@@ -116,17 +118,22 @@ class KernelTrainer:
 
     def _class_counts(self) -> dict[Label, int]:
         """Number of rows of each class, at all units."""
-        counts: Counter[Label] = Counter()
-        for part in self.units.call("counts"):
-            counts.update(part)
-        return dict(counts)
+        return self._class_sums("counts")
+
+    def _class_sums(self, method: str) -> dict[Label, Any]:
+        """The sum over all units of the values that a method returns for each class."""
+        sums: Counter[Label] = Counter()
+        for part in self.units.call(method):
+            sums.update(part)
+        return dict(sums)
 
     def _setup(self, class_counts: dict[Label, int]) -> TrainingSetup:
         options, in_process = self.options, isinstance(self.engine, Threads)
         if self.numerics is None:
             n_rows = sum(class_counts.values())
             self.numerics = KernelNumerics.of(self.units, options, n_rows)
-        arguments = options, self.numerics, class_counts, len(self.units)
+        class_weights = self._class_sums("total_weights")
+        arguments = options, self.numerics, class_counts, class_weights, len(self.units)
         return TrainingSetup.of(*arguments, in_process=in_process, n_threads=self._threads.workers)
 
     def _coordinator(self, setup: TrainingSetup, statuses: list[ProblemStatus]) -> Coordinator:
@@ -169,6 +176,13 @@ class KernelTrainer:
         coefs = RaggedArray.merged([reply.coefs for reply in replies])
         self._warm_start.save(setup.pairs, coefs)
 
+        reasons = self.engine.ranks.on_root(lambda: [status.stopped for status in coordinator.statuses])
+        relative_gap = float(gaps.sum() / max(np.abs(objectives).sum(), TINY))
+        n_iter = self.engine.ranks.on_root(lambda: coordinator.n_iter)
+        _warn_unless_converged(reasons, n_iter, violation, relative_gap, self.options, setup.dtype)
+        within_tol = not self.options.stops_on_gap and violation <= self.options.tol
+        converged = "max_iter" not in reasons and ("stalled" not in reasons or within_tol)
+
         def result() -> TrainingResult:
             support = np.unique(coefs.keys)
             return TrainingResult(
@@ -180,16 +194,14 @@ class KernelTrainer:
                 objectives,
                 gaps,
                 violation,
+                converged,
+                setup.bounds,
                 _score_moments(replies, intercepts),
                 coordinator.n_iter,
                 coordinator.exchange,
                 coordinator.history,
             )
 
-        reasons = self.engine.ranks.on_root(lambda: [status.stopped for status in coordinator.statuses])
-        relative_gap = float(gaps.sum() / max(np.abs(objectives).sum(), TINY))
-        n_iter = self.engine.ranks.on_root(lambda: coordinator.n_iter)
-        _warn_unless_converged(reasons, n_iter, violation, relative_gap, self.options, setup.dtype)
         return self.engine.ranks.on_root(result)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -22,7 +22,7 @@ from mergesvm.models.domain import Domain
 from mergesvm.models.expansion import Expansion
 from mergesvm.models.kernel import KernelModel
 from mergesvm.models.score_moments import symmetric_moments
-from mergesvm.multiclass.class_weights import known_weights
+from mergesvm.multiclass.class_weights import given_weights, known_weights
 
 
 class KernelTraining:
@@ -51,10 +51,17 @@ class KernelTraining:
     ) -> None:
         units, self.signature = make_units(rows, options.method, n_units, engine)
         self.trainer = KernelTrainer(units, engine, options, threads)
+        self.precomputed = options.kernel.kind == "precomputed"
         self._ties, self._precision = ties, precision
         self.n_iter, self.closed = 0, False  # n_iter counts the iterations of all training runs
         sizes: list[int] = units.call("size")
         self._n_given = sum(sizes)
+        if self.precomputed and self._n_given != self.signature.inputs:
+            self.close()
+            raise DataError(
+                f"With kernel='precomputed', X must be the square matrix of the kernel values of all rows, not "
+                f"{self._n_given} x {self.signature.inputs}."
+            )
         units.call("renumber", each=(np.cumsum(sizes) - sizes).tolist())
 
     def set_options(self, options: KernelOptions) -> None:
@@ -69,6 +76,20 @@ class KernelTraining:
             self.n_iter += self.result.n_iter
             self.model = self._model()
         return self.model
+
+    @property
+    def class_weights(self) -> NDArray[np.float64]:
+        """Factors of C per class; those of a scheme depend on the pair: (pairs, 2) for three or more classes."""
+        options, labels = self.trainer.options, self.model.labels
+        if options.class_weight is None or isinstance(options.class_weight, Mapping):
+            return given_weights(options.class_weight or {}, labels)
+        factors = self.result.bounds / options.C
+        return factors if len(labels) > 2 else factors[0] if len(labels) == 2 else np.ones(1)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows at all units."""
+        return int(sum(self.trainer.units.call("size")))
 
     def close(self) -> None:
         """Release the units and their rows; the model remains."""
@@ -138,6 +159,8 @@ class KernelTraining:
         order = np.argsort(labels, kind="stable")
         vectors = np.zeros((0, self.signature.inputs)) if packet is None else packet.rows[order]
         self.support = EMPTY if packet is None else packet.indices[order]
+        if self.precomputed:
+            vectors = self.support[:, None]  # the columns of kernel values that predictions need
         coefs = _dual_coef(result, codes, self.support, labels[order])
         counts = np.bincount(labels, minlength=len(classes))
         numerics, intercepts = self.trainer.numerics, result.intercepts

@@ -24,6 +24,11 @@ VECTOR_TYPES = ("<f8", "<f4", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "
 def expansion_fields(expansion: Expansion, options: dict[str, Any]) -> dict[str, Any]:
     """Return the header fields of an expansion; raise an error if it or the options could not be read back."""
     kernel = expansion.kernel
+    if kernel.kind == "precomputed":
+        raise ParameterError(
+            "A model with kernel='precomputed' cannot be stored in a model file: without the kernel function it could "
+            f"not predict rows. Use one of {listed(KERNELS)}, or pickle the estimator."
+        )
     if kernel.kind not in KERNELS:
         raise ParameterError(
             f"The kernel {kernel.function!r} is a Python function, which cannot be stored in a model file. Use one of "

@@ -151,6 +151,23 @@ def _margin(standing: str = "leaders") -> str:
     """
 
 
+def _confidence() -> str:
+    """The largest sum of margins against all classes."""
+    return """
+    all_margins = MatMul(hyperplane_scores, signs)
+    leading_margins = Where(leaders, all_margins, minus_infinity)
+    winner = ArgMax <axis = 1, keepdims = 0> (leading_margins)
+    """
+
+
+def _first() -> str:
+    """The first leader."""
+    return """
+    leader_numbers = Cast <to = 11> (leaders)
+    winner = ArgMax <axis = 1, keepdims = 0> (leader_numbers)
+    """
+
+
 def _sums_among(values: str, standing: str, sums: str) -> str:
     """Sums per class over pairs of remaining classes; minus infinity for the other classes."""
     return f"""
@@ -163,5 +180,11 @@ def _sums_among(values: str, standing: str, sums: str) -> str:
     """
 
 
-TIE_STEPS: dict[str, Callable[[], str]] = {"sequential": _sequential, "recount": _recount, "margin": _margin}
+TIE_STEPS: dict[str, Callable[[], str]] = {
+    "sequential": _sequential,
+    "recount": _recount,
+    "margin": _margin,
+    "confidence": _confidence,
+    "first": _first,
+}
 """Steps from ``leaders`` to ``winner`` of each tie rule."""

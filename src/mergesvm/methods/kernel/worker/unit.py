@@ -57,6 +57,14 @@ class Unit:
         """Number of rows of each class."""
         return {label: len(rows) for label, rows in self._local.members.items()}
 
+    def total_weights(self) -> dict[Label, float]:
+        """Sum of the weights of the rows of each class."""
+        weights = self._local.weights
+        return {
+            label: float(len(rows) if weights is None else weights[rows].sum())
+            for label, rows in self._local.members.items()
+        }
+
     def summarize(self, with_scatter: bool) -> RowSummary:
         """Statistics of the rows."""
         return self._local.summarize(with_scatter)
