@@ -56,7 +56,7 @@ def test_coef_is_not_there_for_other_kernels_nor_before_fit_and_cannot_be_writte
             getattr(classifier, name)[0] = 1.0
     with pytest.raises(AttributeError, match="only for kernel='linear'"):
         _ = ParallelKernelSVC().fit(X, Y).coef_
-    thin = sparse.csr_array(np.where(X > 4, X, 0))
+    thin = sparse.random_array((150, 4000), density=0.004, rng=np.random.default_rng(0), format="csr")
     assert sparse.issparse(ParallelKernelSVC("linear").fit(thin, Y).coef_)
 
 

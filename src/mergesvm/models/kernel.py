@@ -94,6 +94,8 @@ class KernelModel(Model):
     def scores(self, X: Any) -> NDArray[np.float64]:
         """Scores of all pairs, (rows, pairs), computed block by block."""
         rows = self._check_rows(X)
+        if self.expansion.kernel.kind in ("sigmoid", "precomputed"):  # their scores may be finite for rows that are not
+            rows.check_finite("before predicting")
         return check_scores(self.expansion.scores(rows), rows)
 
     def votes(self, X: Any) -> NDArray[np.float64]:
