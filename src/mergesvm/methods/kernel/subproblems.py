@@ -36,6 +36,8 @@ MIN_REUSED_FRACTION = 1 / 4
 
 SCRATCH = Scratch()
 
+Numbers = NDArray[np.float64]
+
 
 @dataclass
 class Subproblems:
@@ -103,9 +105,9 @@ class Subproblems:
 
         size = max(1, len(self) // (CHUNKS_PER_THREAD * threads.workers))
         threads.map(solve_chunk, list(spans(len(self), size)))
-        for k in np.flatnonzero(unsolved):
+        for k in np.flatnonzero(unsolved).tolist():
             K = kernel_matrix(rows[self.positions[self.span(k)]], kernel)
-            self._solve_hard(int(k), K, penalty, float(tolerances[k]))
+            self._solve_hard(k, K, penalty, float(tolerances[k]))
 
     def solve_one(self, k: int, K: NDArray[Any], penalty: float, tolerance: float, hard: bool = False) -> None:
         """Solve one problem with the kernel matrix K of its rows to a tolerance, in place."""
@@ -121,7 +123,7 @@ class Subproblems:
         if len(K) <= MAX_ROWS_FOR_INTERIOR_POINT:
             maximise_dual(K, *self._state(k), float(self.totals[k]), penalty, tolerance)
 
-    def _state(self, k: int) -> tuple[NDArray[np.float64], ...]:
+    def _state(self, k: int) -> tuple[Numbers, Numbers, Numbers, Numbers]:
         span = self.span(k)
         return self.y[span], self.v[span], self.alpha[span], self.bound[span]
 
