@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.batch import Batch
@@ -15,7 +15,7 @@ from mergesvm.data.labels import Label
 from mergesvm.data.layout import Layout
 from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
-from mergesvm.estimators.base import POSITIVE_INTEGER, LinearClassifier
+from mergesvm.estimators.base import POSITIVE_INTEGER, LinearClassifier, Number
 from mergesvm.estimators.inputs import declare_classes, rows_to_learn, set_input_columns
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.identity import Identity
@@ -45,6 +45,8 @@ class RecursiveSVC(LinearClassifier):
         :meth:`fit`, and is not updated afterwards.
     penalize_intercept : bool
         False leaves the intercept free, as in the paper.
+    fit_intercept : bool
+        Whether there is an intercept. Without one, scores are ``X @ coef_.T``.
     forgetting : float
         Forgetting factor: every new row multiplies the weight of all earlier rows by it; 1 for no forgetting.
     window : int, optional
@@ -96,7 +98,8 @@ class RecursiveSVC(LinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), Mapping, None],
-        "forgetting": [Interval(Real, 0, 1, closed="right")],
+        "fit_intercept": ["boolean"],
+        "forgetting": [Number(Real, 0, 1, closed="right")],
         "window": [POSITIVE_INTEGER, None],
         "check_every": [POSITIVE_INTEGER],
     }
@@ -109,6 +112,7 @@ class RecursiveSVC(LinearClassifier):
         class_weight: Mapping[Any, float] | str | None = None,
         *,
         penalize_intercept: bool = True,
+        fit_intercept: bool = True,
         forgetting: float = 1.0,
         window: int | None = None,
         check_every: int = 10_000,
@@ -118,7 +122,7 @@ class RecursiveSVC(LinearClassifier):
         random_state: Any = None,
     ) -> None:
         self.C, self.class_weight = C, class_weight
-        self.penalize_intercept = penalize_intercept
+        self.penalize_intercept, self.fit_intercept = penalize_intercept, fit_intercept
         self.forgetting, self.window = forgetting, window
         self.check_every = check_every
         self.per_class = per_class
@@ -157,6 +161,7 @@ class RecursiveSVC(LinearClassifier):
         with self._fitting():
             live = getattr(self, "live_", None)
             if isinstance(X, Scan):
+                declare_classes(self, (), classes)
                 return self._learn_scan(X, y, sample_weight, live)
             rows, labels = rows_to_learn(self, X, y, reset=live is None)
             batch = Batch.of(rows, labels, sample_weight)
@@ -177,6 +182,8 @@ class RecursiveSVC(LinearClassifier):
         'old'
         """
         live = getattr(self, "live_", None)
+        if self._declared:
+            declare_classes(self, (y,), None)
         if live is not None:
             live.learn_one(x if type(x) in PLAIN_TYPES else _plain_row(x), y, weight)
             return self
@@ -270,8 +277,9 @@ class RecursiveSVC(LinearClassifier):
         return self._fitted.live_.model(probabilities=False)
 
     def _options(self, class_weight: Any) -> RecursiveOptions:
-        penalized = bool(self.penalize_intercept)
-        return RecursiveOptions(self.C, class_weight, penalized, self.forgetting, self.window, self.check_every)
+        penalized, fitted = bool(self.penalize_intercept), bool(self.fit_intercept)
+        fading = self.forgetting, self.window, self.check_every
+        return RecursiveOptions(self.C, class_weight, penalized, *fading, fitted)
 
     def _new_live(self, layout: Layout, mapping: FeatureMap, class_weight: Any) -> LiveModel:
         signature = Signature(mapping, layout.width, layout.names, layout.categories, bool(self.per_class))
@@ -291,6 +299,7 @@ class RecursiveSVC(LinearClassifier):
         elif scan.layout != live.signature.layout:
             raise DataError("The columns differ from those learned before. Scan with like=estimator.to_knowledge().")
         for batch in live.batches(scan):
+            declare_classes(self, batch.labels.classes, None)
             live.learn(batch)
         self.live_ = live
         return self

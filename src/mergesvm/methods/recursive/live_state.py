@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label, label_array, label_kind, plain_label
-from mergesvm.errors import DataError, FormError, ParameterError, SubtractionError
+from mergesvm.errors import DataError, FormError, KnowledgeError, ParameterError, SubtractionError
 from mergesvm.knowledge.algebra import origins_of
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.provenance.origin import MEMORY, Provenance
@@ -20,7 +20,7 @@ from mergesvm.knowledge.provenance.running import RunningCounts
 from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.recursive.checks import Check, Checks
-from mergesvm.methods.recursive.options import NUMBERS, RecursiveOptions
+from mergesvm.methods.recursive.options import MAX_WEIGHT, MIN_WEIGHT, NUMBERS, RecursiveOptions, check_weight
 from mergesvm.methods.recursive.reference_sums import ReferenceSums
 from mergesvm.methods.recursive.rls import RecursiveLeastSquares
 from mergesvm.methods.recursive.row_encoder import MAX_VALUE, EncodedRows, RowEncoder
@@ -32,6 +32,9 @@ MAX_SHOWN_ROUNDING = 1e-10
 
 MAX_SINGLE_ROWS = 8
 """Batches of up to this many rows are learned row by row."""
+
+MAX_ROWS = 2**62
+"""A live model does not continue from more rows, so that counts never overflow."""
 
 NO_PREDICTIONS = np.empty(0, dtype=np.int64)
 
@@ -75,6 +78,11 @@ class LiveState:
                 f"With per_class=False class weights are fixed: {dict(knowledge.signature.class_weights)!r}. "
                 f"Give the same class_weight, or learn with per_class=True."
             )
+        if sum(knowledge.rows.tolist()) > MAX_ROWS:
+            raise KnowledgeError(
+                f"Knowledge of {sum(knowledge.rows.tolist()):,} rows cannot be continued by a stream: more than "
+                f"{MAX_ROWS:,} cannot be counted."
+            )
         live = cls(knowledge.signature, options)
         for label in knowledge.labels:
             live._add_class(label)
@@ -111,8 +119,8 @@ class LiveState:
 
     def learn_one(self, row: Any, label: Any, weight: float = 1.0) -> None:
         """Learn one row, in O(width^2) and without allocations."""
-        if not isinstance(weight, NUMBERS) or not 0 <= weight < MAX_VALUE:
-            raise DataError(f"The weight of a row must be a number from 0 to {MAX_VALUE:g}. Got {weight!r}.")
+        if not isinstance(weight, NUMBERS) or not (weight == 0 or MIN_WEIGHT <= weight <= MAX_WEIGHT):
+            check_weight("a row", weight)
         encoder, one = self._encoder, self._one if self.options.window else self._reference.next_slot()
         encoder.encode_one(row, one.rows)
         code = encoder.code(label)

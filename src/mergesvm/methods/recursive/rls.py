@@ -34,7 +34,8 @@ class RecursiveLeastSquares(WritableArrays):
         P <- P - c s s',   W <- W + c (y - mean y - W d) s,   c = kappa / (1 + kappa d's)
 
     The penalty on the intercept at the origin is a term of rank one. It is applied when coefficients are requested, by
-    the Sherman-Morrison formula with q = P m, which is updated in the same way. Without it the intercept is free.
+    the Sherman-Morrison formula with q = P m, which is updated in the same way. Without it the intercept is free; with
+    an infinite penalty it is 0.
 
     With a forgetting factor f below 1, every new row multiplies the weight of all earlier rows by f: P is divided by f.
     The penalty would decay with the rows, and P would grow without bound along directions in which rows no longer vary.
@@ -45,7 +46,7 @@ class RecursiveLeastSquares(WritableArrays):
 
     def __init__(self, width: int, options: RecursiveOptions) -> None:
         self.width, self.C, self.forgetting = width, options.C, options.forgetting
-        self.intercept_penalty = self.C if options.penalize_intercept else np.inf
+        self.intercept_penalty = options.intercept_penalty
         # All coordinates of the penalty are restored within the number of rows after which a third of it is left.
         cycle = width if self.forgetting == 1 else max(1, min(width, int(-1 / np.log(self.forgetting))))
         self.restored = -(-width // cycle)

@@ -251,7 +251,7 @@ def decay(forgetting, ridge, restored, inverse, pending, signs, coefs, vectors, 
 
 @compiled(fastmath=FASTMATH)
 def score_row(row, intercept_penalty, coefs, vectors, target_means, scalars, scores):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Scores of a row for all classes; ``intercept_penalty`` is C, or infinity for a free intercept."""
+    """Scores of a row for all classes; ``intercept_penalty`` is C, infinity for a free intercept, or 0."""
     anchor, mean, inverse_mean = vectors[ANCHOR], vectors[MEAN], vectors[INVERSE_MEAN]
     deviation, count = vectors[DEVIATION], scalars[TOTAL_WEIGHT]
     centre(row, 1.0, vectors)

@@ -126,7 +126,10 @@ class RLSState(WritableArrays):
             self.counters[RIDGE_CURSOR] = (self.counters[RIDGE_CURSOR] + restored) % self.width
 
     def coefficients(self, intercept_penalty: float) -> tuple[Vector, Vector]:
-        """Coefficients, (classes, width), and scores at the mean, (classes,); an infinite penalty leaves it out."""
+        """Coefficients, (classes, width), and scores at the mean, (classes,).
+
+        ``intercept_penalty`` is C, infinity for a free intercept, or 0 for an intercept of 0.
+        """
         inverse_mean = self.vectors[INVERSE_MEAN, : self.width]
         coefs, offsets = self.coefs[:, : self.width].copy(), self.target_means.copy()
         total = float(self.scalars[TOTAL_WEIGHT])

@@ -15,12 +15,13 @@ from mergesvm.data.rows.base import spans
 from mergesvm.errors import DataError, SignatureError
 from mergesvm.features.mapped import MappedRows
 from mergesvm.knowledge.signature import Signature
+from mergesvm.methods.recursive.options import MAX_WEIGHT, MIN_WEIGHT
 
 BLOCK_BYTES = 2**24
 """Memory of the rows that are mapped at a time."""
 
 MAX_VALUE = 1e100
-"""Larger values or weights would overflow when they are squared, multiplied and summed."""
+"""Larger values would overflow when they are squared, multiplied and summed."""
 
 
 class EncodedRows(NamedTuple):
@@ -83,10 +84,6 @@ class RowEncoder:
         """Raise an error if the rows cannot be learned."""
         self._check_kind(batch.labels.kind)
         batch.rows.check_finite()
-        if batch.weights is not None and not batch.weights.max(initial=0.0) < MAX_VALUE:
-            raise DataError(
-                f"sample_weight is too large to be summed: {batch.weights.max():g}. Scale the weights down."
-            )
         if self._signature.mapped:
             self._signature.features.check_rows(batch.rows, self._signature.names)
 
@@ -95,7 +92,16 @@ class RowEncoder:
         class_codes = [self.codes[label] for label in batch.labels.classes]
         codes = np.array([*class_codes, -1], dtype=np.int64)[batch.labels.codes]
         weights = np.array([*self.row_factors, 0.0])[codes]
-        return codes, weights if batch.weights is None else weights * batch.weights
+        if batch.weights is None:
+            return codes, weights
+        weights = weights * batch.weights
+        for weight in (weights.max(initial=0.0), weights.min(initial=1.0, where=weights > 0)):
+            if weight > MAX_WEIGHT or 0 < weight < MIN_WEIGHT:
+                raise DataError(
+                    f"sample_weight is too {'large' if weight > 1 else 'small'} to be summed: {weight:g}. Positive "
+                    f"weights must be from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}."
+                )
+        return codes, weights
 
     def parts(self, batch: Batch) -> Iterator[tuple[EncodedRows, NDArray[np.intp]]]:
         """Iterate over the rows that have weight, with their indices in the batch. All classes must have a code."""

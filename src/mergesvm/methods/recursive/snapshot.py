@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from mergesvm.data.labels import Label
 from mergesvm.errors import KnowledgeError
 from mergesvm.knowledge.knowledge import Knowledge
@@ -38,6 +40,8 @@ def current_model(
         )
     labels, codes = tuple(label for label, _ in classes), [code for _, code in classes]
     coefs, offsets, mean = rls.coefficients()
+    if not options.fit_intercept:  # exactly, and not up to rounding
+        offsets, mean = np.zeros_like(offsets), np.zeros_like(mean)
     problems = codes if len(codes) > 2 else codes[-1:]  # two classes are one binary problem
     solution = Solution(coefs[problems], offsets[problems], ("recursive",) * len(problems))
     kept = {
@@ -46,7 +50,7 @@ def current_model(
         "multiclass": "ovr",
         "standardize": False,
         "penalize_intercept": options.penalize_intercept,
-        "fit_intercept": True,
+        "fit_intercept": options.fit_intercept,
     }
     domain = Domain(labels, mean, signature, rls.class_rows[codes], provenance, kept)
     if knowledge is None:
