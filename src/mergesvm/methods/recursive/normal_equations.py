@@ -13,9 +13,18 @@ from mergesvm.errors import warn_solver
 from mergesvm.knowledge.gram.triangles import fill_lower
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.sums import ROUNDING
+from mergesvm.methods.proximal.equations import Equations
+from mergesvm.methods.proximal.error_estimate import estimated_errors, perturbations, warn_if_rounded
 from mergesvm.methods.proximal.factor import EPSILON, cholesky_tolerance, small_blas
 from mergesvm.methods.proximal.rounding import CancellationGuard
 from mergesvm.methods.recursive.state_layout import Vector, WritableArrays
+from mergesvm.models.solution import Solution
+
+MAX_ERROR_OF_FEW_ROWS = 1e-6
+"""With no more rows than features, a larger estimated error of scores is worth a warning."""
+
+MAX_IGNORED_ROUNDING = 1e-12
+"""If features are less redundant than this, the rounding of sums is not worth an estimate."""
 
 
 class FreshSolution(NamedTuple):
@@ -28,6 +37,7 @@ class FreshSolution(NamedTuple):
     inverse_mean: Vector  # (width,), the inverse times the mean
     target_means: Vector  # (classes,)
     rounding: float  # estimated relative rounding error of the coefficients after further updates
+    errors: Vector | None  # (classes,), estimated errors of scores by the rounding of sums; None if negligible or unknown
 
 
 class NormalEquations(WritableArrays):
@@ -48,7 +58,7 @@ class NormalEquations(WritableArrays):
         self.counts[places], self.sums[places] = weights * knowledge.counts, weights[:, None] * knowledge.sums
         self.gram = np.zeros((width, width))
         self._guard = CancellationGuard.of(knowledge)
-        self._noise = np.zeros(width)
+        self._noise, self._precision, self._n_rows = np.zeros(width), knowledge.precision, int(knowledge.rows.sum())
         each = weights if knowledge.per_class else np.ones(len(knowledge.grams))
         for weight, part, noise in zip(each, knowledge.grams, self._guard.rounding, strict=True):
             self.gram += part if weight == 1 else weight * part
@@ -59,6 +69,7 @@ class NormalEquations(WritableArrays):
     def add(self, rows: Vector, codes: NDArray[np.int64], weights: Vector, sign: int) -> None:
         """Add rows (sign 1) or subtract them (sign -1)."""
         centred = rows - self.anchor
+        self._n_rows += sign * len(codes)
         self.counts += sign * np.bincount(codes, weights, minlength=len(self.counts))
         indicator = sparse.csr_array((weights, (codes, np.arange(len(codes)))), shape=(len(self.counts), len(codes)))
         self.sums += sign * (indicator @ centred)
@@ -90,17 +101,37 @@ class NormalEquations(WritableArrays):
         diagonal = system.diagonal().copy()
         sides = np.vstack([right, self.anchor + mean]).T
         self._inverse = None
-        tolerance = cholesky_tolerance(len(system), float((noise / diagonal).max()))
+        tolerance, errors = cholesky_tolerance(len(system), float((noise / diagonal).max())), None
         with small_blas(len(system)):
             _, failed = lapack.dpotrf(system.T, overwrite_a=1, clean=0)
             unexplained = 0.0 if failed else float((system.diagonal() ** 2 / diagonal).min())
             if unexplained > tolerance:
                 solved, _ = lapack.dpotrs(system.T, sides)
                 rounding = EPSILON / unexplained
+                if rounding > MAX_IGNORED_ROUNDING:
+                    errors = self._estimated_errors(total, ridge, noise, solved[:, :-1])
             else:
                 solved, rounding = self._solve_by_eigenvectors(total, mean, ridge, noise, sides), np.inf
         coefs, inverse_mean = solved[:, :-1].T, solved[:, -1]
-        return FreshSolution(total, self.anchor, mean, coefs, inverse_mean, 2 * self.counts / total - 1, rounding)
+        means = 2 * self.counts / total - 1
+        # The first rows of a stream are few: the estimate is then cautious, by two digits and more.
+        if errors is not None and (self._n_rows > len(system) or errors.max() > MAX_ERROR_OF_FEW_ROWS):
+            warn_if_rounded([Solution(coefs, means, ("recursive",) * len(coefs), errors)], self._precision)
+        return FreshSolution(total, self.anchor, mean, coefs, inverse_mean, means, rounding, errors)
+
+    def _estimated_errors(self, total: float, ridge: Vector, noise: Vector, coefs: Vector) -> Vector:
+        """Estimated errors of the scores by the rounding of sums, as for other solutions, from the factored system.
+
+        In coordinates in which the penalty is |w|^2, that is, at C = 1.
+        """
+        root, ones = np.sqrt(ridge)[:, None], np.ones(len(ridge))
+        squares = noise / self._guard.bound / ridge
+        sides = np.empty((0, len(ridge)))
+        equations = Equations(
+            self._system, sides, None, np.inf, total, self._n_rows, ones, ones, ones, noise, self._guard.typical, squares
+        )
+        moved, _ = lapack.dpotrs(self._system.T, root * perturbations(equations))
+        return estimated_errors(equations, 1.0, root * moved, root * coefs)
 
     def inverse(self) -> Vector:
         """Upper triangle of the inverse of the last system solved; call it once."""

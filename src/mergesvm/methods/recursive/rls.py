@@ -59,6 +59,7 @@ class RecursiveLeastSquares(WritableArrays):
         self._equations: NormalEquations | None = None
         self._unsolved = self._uninverted = self.stale = False
         self._fresh_rounding = 0.0
+        self.errors: Vector | None = None  # of the scores of each class at the last fresh start, if worth an estimate
 
     def add_class(self, class_weight: float) -> None:
         """Add a class without rows."""
@@ -175,7 +176,7 @@ class RecursiveLeastSquares(WritableArrays):
             self._forget_equations()
             return
         self.state.load(fresh)
-        self._fresh_rounding = fresh.rounding
+        self._fresh_rounding, self.errors = fresh.rounding, fresh.errors
         self._uninverted, self._unsolved = True, False
 
     def _invert(self) -> None:

@@ -43,7 +43,8 @@ def current_model(
     if not options.fit_intercept:  # exactly, and not up to rounding
         offsets, mean = np.zeros_like(offsets), np.zeros_like(mean)
     problems = codes if len(codes) > 2 else codes[-1:]  # two classes are one binary problem
-    solution = Solution(coefs[problems], offsets[problems], ("recursive",) * len(problems))
+    errors = None if rls.errors is None or len(rls.errors) < len(coefs) else rls.errors[problems]
+    solution = Solution(coefs[problems], offsets[problems], ("recursive",) * len(problems), errors)
     kept = {
         "C": float(options.C),
         "class_weight": known_weights(options.class_weight, labels) or None,
