@@ -37,7 +37,9 @@ class FreshSolution(NamedTuple):
     inverse_mean: Vector  # (width,), the inverse times the mean
     target_means: Vector  # (classes,)
     rounding: float  # estimated relative rounding error of the coefficients after further updates
-    errors: Vector | None  # (classes,), estimated errors of scores by the rounding of sums; None if negligible or unknown
+    errors: (
+        Vector | None
+    )  # (classes,), estimated errors of scores by the rounding of sums; None if negligible or unknown
 
 
 class NormalEquations(WritableArrays):
@@ -128,7 +130,18 @@ class NormalEquations(WritableArrays):
         squares = noise / self._guard.bound / ridge
         sides = np.empty((0, len(ridge)))
         equations = Equations(
-            self._system, sides, None, np.inf, total, self._n_rows, ones, ones, ones, noise, self._guard.typical, squares
+            self._system,
+            sides,
+            None,
+            np.inf,
+            total,
+            self._n_rows,
+            ones,
+            ones,
+            ones,
+            noise,
+            self._guard.typical,
+            squares,
         )
         moved, _ = lapack.dpotrs(self._system.T, root * perturbations(equations))
         return estimated_errors(equations, 1.0, root * moved, root * coefs)

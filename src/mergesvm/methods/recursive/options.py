@@ -47,7 +47,11 @@ class RecursiveOptions:
                 )
             for weight in given_weights(self.class_weight, tuple(self.class_weight)).tolist():
                 check_weight("a class", weight)
-        if not isinstance(self.forgetting, NUMBERS) or isinstance(self.forgetting, bool) or not 0 < self.forgetting <= 1:
+        if (
+            not isinstance(self.forgetting, NUMBERS)
+            or isinstance(self.forgetting, bool)
+            or not 0 < self.forgetting <= 1
+        ):
             raise ParameterError(
                 f"forgetting must be greater than 0 and at most 1 (no forgetting). Got {self.forgetting!r}."
             )
