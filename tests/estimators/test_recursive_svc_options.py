@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 import mergesvm as ms
 from mergesvm import RecursiveSVC
-from mergesvm.errors import KnowledgeError, MergeSVMError, ParameterError
+from mergesvm.errors import DataError, KnowledgeError, ParameterError
 from reference import blobs
 
 
@@ -60,12 +59,12 @@ def test_nonsense_flags_are_refused_by_name(data):
     for name in ("fit_intercept", "penalize_intercept", "per_class"):
         with pytest.raises(ParameterError, match=f"'{name}' parameter of RecursiveSVC must be .* Got 'nonsense'"):
             RecursiveSVC(**{name: "nonsense"}).fit(X, y)
-    with pytest.raises(ParameterError, match="'forgetting' .* Got True"):
+    with pytest.raises(ParameterError, match=r"'forgetting' .* Got True"):
         RecursiveSVC(forgetting=True).fit(X, y)
     estimator = RecursiveSVC().partial_fit(X, y)
     estimator.penalize_intercept = "nonsense"  # changed parameters are validated again
     for _ in range(2):
-        with pytest.raises(ParameterError, match="'penalize_intercept' .* Got 'nonsense'"):
+        with pytest.raises(ParameterError, match=r"'penalize_intercept' .* Got 'nonsense'"):
             estimator.partial_fit(X, y)
 
 
@@ -101,8 +100,7 @@ def saved_or_refused(tmp_path, make):
     """Whether what was learned could be saved; if not, the error says so before anything is learned."""
     try:
         estimator = make()
-    except MergeSVMError as error:
-        assert re.search(r"weight|C of a stream", str(error))
+    except (DataError, ParameterError):
         return False
     for name, content in (("model", estimator.model_), ("knowledge", estimator.to_knowledge())):
         content.save(tmp_path / name)
