@@ -16,7 +16,7 @@ def mpiexec(count, program, *arguments, guarded=True):
     return [*start, *(["-m", "mpi4py"] if guarded else []), str(program), *map(str, arguments)]
 
 
-def run_ranks(count, program, *arguments, timeout=120, guarded=True):
+def run_ranks(count, program, *arguments, timeout=240, guarded=True):
     """Run a program on ``count`` ranks and wait for all of them."""
     command = mpiexec(count, program, *arguments, guarded=guarded)
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
