@@ -103,7 +103,9 @@ class ScoreMoments(NamedTuple):
             )
             squares = whole * self.covariances - taken * part.covariances
             squares += _between(self.counts, self.means, full) - _between(part.counts, part.means, full)
-            return ScoreMoments(counts, means, (squares - _between(counts, means, full)) / weight)
+            return ScoreMoments(
+                counts, means, (squares - _between(counts, means, full)) / np.where(weight > 0, weight, 1.0)
+            )
         squares = self._about_zero() - part._about_zero()
         own = squares / (left[..., None] if full else left) - _outer(means, full)
         return ScoreMoments(counts, means, own)
