@@ -66,21 +66,24 @@ def test_kernel_models_are_read(number):
     assert (model.ties, model.expansion.precision, model.n_support_.tolist()) == ("margin", "float64", [2, 2, 2])
     assert model.support_vectors_.dtype == np.float64
     assert model.support_vectors_.tolist() == [X[row] for row in (0, 3, 1, 4, 2, 5)]
+    coefs, intercepts = model.expansion.coefs, model.expansion.intercepts
     np.testing.assert_allclose(
-        model.dual_coef_,
+        coefs,
         [
             [-2.41462166, -1.07005655, 2.0, 1.462097, 1.0, 1.0],
             [-1.35946924, -0.78672465, -1.40190528, -0.81613359, 1.0, 1.0],
         ],
         rtol=1e-8,
     )
-    np.testing.assert_allclose(model.intercept_, [-0.04516243, -0.29238779, -0.43607775], rtol=1e-6)
-    K, coefs = rbf_kernel(X, model.support_vectors_, 0.5), model.dual_coef_
+    np.testing.assert_allclose(intercepts, [-0.04516243, -0.29238779, -0.43607775], rtol=1e-6)
+    np.testing.assert_array_equal(model.dual_coef_, -coefs)  # the signs of SVC
+    np.testing.assert_array_equal(model.intercept_, -intercepts)
+    K = rbf_kernel(X, model.support_vectors_, 0.5)
     # Of each pair the lines of multipliers of its first class and of its second, and where their vectors are.
     for pair, (first, second) in enumerate(
         [((0, [0, 1]), (0, [2, 3])), ((1, [0, 1]), (0, [4, 5])), ((1, [2, 3]), (1, [4, 5]))]
     ):
-        expected = sum(K[:, places] @ coefs[line, places] for line, places in (first, second)) + model.intercept_[pair]
+        expected = sum(K[:, places] @ coefs[line, places] for line, places in (first, second)) + intercepts[pair]
         np.testing.assert_allclose(model.scores(X)[:, pair], expected, rtol=1e-9)
     machine = ms.ParallelKernelSVC(gamma=0.5, C=2.0, beta=1.0, class_weight=weights, ties="margin", units=2, tol=1e-6)
     np.testing.assert_allclose(machine.fit(X, LABELS).model_.scores(X), model.scores(X), atol=1e-4)
