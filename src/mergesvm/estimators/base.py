@@ -36,6 +36,7 @@ from mergesvm.methods.proximal.options import MAX_C, MIN_C
 from mergesvm.models.base import Model
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.models.voting import raise_winners
 from mergesvm.multiclass.schemes import CLASS_WEIGHT_SCHEMES, MULTICLASS_SCHEMES, TIE_RULES
 
 
@@ -168,10 +169,19 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
         return scores_with_unseen(model.decision_function(rows), model.labels, self._declared)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each class, (rows, classes), from the normal distribution of the scores in each class."""
+        """Probability of each class, (rows, classes), from the normal distribution of the scores in each class.
+
+        The predicted class has the highest probability, unless probabilities were calibrated on held-out rows. Of two
+        unbalanced or weighted classes, it is raised just above 1/2 where ``model_.predict_proba`` is lower.
+        """
         rows = rows_to_predict(self, X)
         model = self.model_
-        return probabilities_with_unseen(model.predict_proba(rows), model.labels, self._declared)
+        if len(model.labels) == 2 and model.calibration_ is None:
+            scores = model.scores(rows)
+            probabilities = raise_winners(model.probabilities(scores), model.winners(scores))
+        else:
+            probabilities = model.predict_proba(rows)
+        return probabilities_with_unseen(probabilities, model.labels, self._declared)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithm of the probability of each class, (rows, classes)."""

@@ -13,7 +13,7 @@ from mergesvm.models.score_moments import SideMoments
 from mergesvm.multiclass.votes import count_votes, sum_margins, winners
 
 WINNER_LEAD = 1 + 2.0**-20
-"""Factor by which the probability of the winner of the votes exceeds that of a class that would be more probable."""
+"""Factor by which the probability of the predicted class exceeds that of a class that would be more probable."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,21 @@ class Voting:
             inverse[:, i] += 1 / (1 - second[:, pair])
         probabilities: NDArray[np.float64] = 1 / inverse
         # Where pairs contradict each other, another class than the winner of the votes may be the most probable.
-        at = np.arange(len(scores)), self.winners(scores)
-        rivals = (probabilities >= probabilities[at][:, None]).sum(axis=1) > 1
-        probabilities[at] = np.where(rivals, probabilities.max(axis=1) * WINNER_LEAD, probabilities[at])
-        probabilities /= probabilities.sum(axis=1, keepdims=True)
-        return probabilities
+        return raise_winners(probabilities, self.winners(scores))
+
+
+def raise_winners(probabilities: NDArray[np.float64], winners: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Probabilities, (rows, classes), normalised to a sum of 1, of which the highest is that of the winner.
+
+    A winner below another class is raised just above it.
+
+    >>> raise_winners(np.array([[0.7, 0.3], [0.2, 0.8]]), np.array([1, 1])).round(3)
+    array([[0.5, 0.5],
+           [0.2, 0.8]])
+    """
+    at = np.arange(len(probabilities)), winners
+    rivals = (probabilities >= probabilities[at][:, None]).sum(axis=1) > 1
+    raised = probabilities.copy()
+    raised[at] = np.where(rivals, probabilities.max(axis=1) * WINNER_LEAD, probabilities[at])
+    raised /= raised.sum(axis=1, keepdims=True)
+    return raised
