@@ -16,7 +16,7 @@ ESTIMATORS = [
     MergeSVC(penalize_intercept=False, per_class=False),
     MergeSVC(class_weight="balanced", n_jobs=-2),
     MergeSVC(C=100.0, class_weight="inverse"),
-    MergeSVC(C=1e-3, fit_intercept=False),
+    MergeSVC(C=1e-3),
     MergeSVC(class_weight="complement", multiclass="ovo"),
     MergeSVC(multiclass="ovo", ties="sequential"),
     MergeSVC(multiclass="ovo", ties="margin", class_weight="balanced"),
