@@ -34,7 +34,7 @@ SETTINGS = [
     ParallelKernelSVC(gamma=0.2, stop="gap", ties="sequential", class_weight="inverse", n_jobs=1),
     ParallelKernelSVC(gamma=0.2, precision="float64", class_weight="complement", units=5),
 ]
-"""Each value of each parameter occurs at least once."""
+"""Settings that together cover kernels, methods, stopping rules, units, class weights, ties and shapes."""
 
 
 def expected_failed_checks(classifier):
