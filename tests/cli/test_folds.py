@@ -309,7 +309,7 @@ def test_two_classes_have_one_multiclass_scheme(prepared, tmp_path):
         (["solve", "model.msvm", "--C", "auto"], "holds a model, not knowledge"),
         (["solve", "all.knowledge", "--C", "many"], "--C must be a number, not 'many'"),
         (["solve", "all.knowledge", "--C", "auto", "--Cs", "1,x"], "--Cs must be a number, not 'x'"),
-        (["solve", "all.knowledge", "--C", "auto", "--Cs", "1,-1"], "C must be a positive number"),
+        (["solve", "all.knowledge", "--C", "auto", "--Cs", "1,-1"], "Each of Cs must be a positive number"),
         (["solve", "all.knowledge", "--Cs", "1,2"], "--Cs applies only to choosing options: add --C auto"),
         (["solve", "all.knowledge", "--class-weight", "auto", "--Cs", "1,2"], "--Cs lists values for --C auto"),
         (["solve", "all.knowledge", "--label", "y"], "--data applies only to choosing options"),

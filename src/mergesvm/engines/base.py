@@ -43,6 +43,8 @@ class Ranks:
         Whether this process talks to the user.
     receives : bool
         Whether :meth:`Engine.merge` returns its result in this process.
+    everywhere : bool
+        Whether it does so in all processes.
     own_files : bool
         Whether each rank reads the files that it names, instead of a part of the files of all.
     """
@@ -51,6 +53,7 @@ class Ranks:
     rank: int = 0
     is_root: bool = True
     receives: bool = True
+    everywhere: bool = True
     own_files: bool = False
 
     def on_root(self, function: Callable[[], Result]) -> Result:

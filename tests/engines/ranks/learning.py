@@ -111,7 +111,8 @@ def check_ranks_with_their_own_files_agree_on_the_type_of_labels(engine):
         (folder / "rows.csv").write_text(text)
         with MPI(local=True) as local:
             found = ms.learn(ms.scan(folder / "rows.csv", label="y"), engine=local).labels
-        assert found == ((0.0, 1.0) if first == "0" else ("0", "01", "1")), found
+        text = ("0", "01", "1") if engine.workers > 1 else ("01", "1")
+        assert found == ((0.0, 1.0) if first == "0" else text), found
 
 
 def check_adding_and_retiring_rows_across_ranks(engine):

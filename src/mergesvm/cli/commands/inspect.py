@@ -11,7 +11,6 @@ import mergesvm as ms
 from mergesvm.cli.command import Fields, command
 from mergesvm.cli.console import Console, ConsoleOptions, numeric_table, short_number, table_cell
 from mergesvm.cli.open_files import open_any
-from mergesvm.knowledge.provenance.format import provenance_fields
 from mergesvm.reports.knowledge_facts import knowledge_facts
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ def inspect_command(
     Lists classes and their rows, features, options, and where the rows came from.
     """
     from mergesvm.files.container import read_format
+    from mergesvm.knowledge.provenance.format import provenance_fields
 
     console = printing.console()
     content = open_any(file)

@@ -105,9 +105,12 @@ class Reader(ABC):
         """Convert errors of libraries in a ``with`` block to errors that name the file."""
         try:
             yield
-        except (MergeSVMError, MemoryError, ImportError):  # the file is not to blame
+        except (MergeSVMError, ImportError):  # the file is not to blame
             raise
         except Exception as error:
+            # Of absurd sizes in a damaged file Arrow says that memory is lacking; from others that is the truth.
+            if isinstance(error, MemoryError) and not type(error).__module__.startswith("pyarrow"):
+                raise
             raise self.malformed(str(error)[:MAX_MESSAGE_LENGTH] or type(error).__name__) from error
 
     def refuse_columns(self, kind: str) -> None:

@@ -153,7 +153,8 @@ class Learner:
             return tuple(Origin.new(source, rows, when) for source, rows in counts.items())
 
         ranks = None if self.engine is None else self.engine.ranks
-        made = origins() if ranks is None else ranks.on_root(origins)
+        # Ids are only sent if there is more than one rank that receives the knowledge.
+        made = ranks.on_root(origins) if ranks is not None and ranks.everywhere else origins()
         return replace(knowledge, provenance=made) if knowledge.labels else knowledge  # not where it is not received
 
     def _options(self, rows: Any, labels: Any = None) -> SumOptions:

@@ -215,11 +215,10 @@ def _solve_block(
 
     def divided(right: Numbers) -> Numbers:
         """Solve the system at each C, (features, columns, Cs)."""
-        turned = (vectors.T @ right.reshape(width, -1)).reshape(vectors.shape[1], count, -1)
-        result: Numbers = (vectors @ (turned * inverses[:, None]).reshape(vectors.shape[1], -1)).reshape(
-            width, count, len(Cs)
-        )
-        return result
+        rank = vectors.shape[1]  # zero if no feature varies
+        turned = (vectors.T @ right.reshape(width, -1)).reshape(rank, count, right.shape[2])
+        result: Numbers = vectors @ (turned * inverses[:, None]).reshape(rank, count * len(Cs))
+        return result.reshape(width, count, len(Cs))
 
     solved = divided(columns[:, :, None])
     unit = np.sqrt(equations.gram.diagonal()[:, None] + penalties)[:, None]
