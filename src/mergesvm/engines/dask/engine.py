@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Sequence
+from importlib import metadata
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from mergesvm.engines.base import Actors, Engine, PartitionedRows
 from mergesvm.engines.dask.actors import DaskActors
 from mergesvm.engines.dask.collections import DaskRows, is_collection
-from mergesvm.engines.dask.run import Run, watched
+from mergesvm.engines.dask.run import Run, check_connected, watched
 from mergesvm.engines.dask.spec import SPEC
 from mergesvm.engines.dask.sums import add_up
 from mergesvm.engines.reduce import Addition, Join
 from mergesvm.engines.threads import worker_count
 from mergesvm.engines.traffic import Traffic
+from mergesvm.engines.version import PACKAGE, check_versions
 from mergesvm.engines.work import Work
 from mergesvm.errors import EngineError, ParameterError
 
@@ -67,6 +69,7 @@ class Dask(Engine):
         self._to_start = worker_count(workers)
         self._owned, self._closed = client is None, False
         self._client: Any = None
+        self._checked: set[str] = set()  # workers of this version
         self._closer: weakref.finalize[..., Any] | None = None
         if client is not None:
             self._client, self._closer = self._connected(client)
@@ -127,9 +130,20 @@ class Dask(Engine):
         return max(1, sum(self._threads().values()))
 
     def _threads(self) -> dict[str, int]:
+        check_connected(self.client)
         with watched():
             threads: dict[str, int] = self.client.nthreads()
+        if not self._owned:
+            self._check_versions(threads.keys() - self._checked)
         return threads
+
+    def _check_versions(self, new: set[str]) -> None:
+        """Raise an error if a worker that has come since the last check has another version of this package."""
+        if new:
+            with watched():  # a function of the standard library, which workers without this package have too
+                found = self.client.run(metadata.version, PACKAGE, workers=sorted(new), on_error="return")
+            check_versions({f"The Dask worker {address}": version for address, version in found.items()})
+            self._checked |= found.keys()
 
     def _map(self, work: Work[Result]) -> list[Result]:
         if not len(work.tasks):

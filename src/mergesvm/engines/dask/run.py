@@ -216,8 +216,7 @@ class Run:
                 return arrived.get(timeout=CHECK_SECONDS)
             except Empty:
                 with watched():
-                    if self.client.status != "running":
-                        raise EngineError("The connection to the Dask scheduler is lost.") from None
+                    check_connected(self.client)
                     if self.client.nthreads():
                         seen = time.monotonic()
             if time.monotonic() - seen > MAX_SECONDS_WITHOUT_WORKERS:
@@ -262,6 +261,12 @@ def large_graphs() -> Iterator[None]:
 
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
         yield
+
+
+def check_connected(client: Any) -> None:
+    """Raise an error if the scheduler is gone; other calls would try to reach it for a minute."""
+    if client.status != "running":
+        raise EngineError("The connection to the Dask scheduler is lost. Check that it is running, and connect again.")
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -17,6 +19,8 @@ from mergesvm.errors import ParameterError
 
 Result = TypeVar("Result")
 State = TypeVar("State")
+
+TIMEOUT_VARIABLE = "MERGESVM_MPI_TIMEOUT"
 
 
 class MPI(Engine):
@@ -36,6 +40,10 @@ class MPI(Engine):
         The only rank that gets the result of :meth:`merge`, which saves sending it back; the others get None.
     local : bool
         Whether each rank reads the files that it names, instead of a part of the files of all.
+    timeout : float, optional
+        Abort the job when a rank has waited this many seconds for others, for example because a machine hangs. The
+        slowest rank has to finish its tasks within this time. Default: the environment variable MERGESVM_MPI_TIMEOUT,
+        or no limit.
 
     Examples
     --------
@@ -50,7 +58,9 @@ class MPI(Engine):
 
     ranks: MPIRanks
 
-    def __init__(self, comm: Any = None, *, root: int | None = None, local: bool = False) -> None:
+    def __init__(
+        self, comm: Any = None, *, root: int | None = None, local: bool = False, timeout: float | None = None
+    ) -> None:
         super().__init__()
         library = _library()
         comm = library.COMM_WORLD if comm is None else comm
@@ -58,7 +68,7 @@ class MPI(Engine):
             raise ParameterError(f"comm must be an mpi4py intracommunicator, not {comm!r}.")
         if root is not None and root not in range(comm.size):
             raise ParameterError(f"root must be a rank from 0 to {comm.size - 1} or None (all ranks), got {root!r}.")
-        self.ranks = MPIRanks(comm, root, local, self._count)
+        self.ranks = MPIRanks(comm, root, local, _seconds(timeout), self._count)
 
     def _count(self, traffic: Traffic) -> None:
         self.traffic += traffic
@@ -186,6 +196,19 @@ class _Progress:
         """Report that all tasks are finished, unless that was reported before."""
         if self._count < len(self._work.tasks):
             self._work.report(len(self._work.tasks))
+
+
+def _seconds(timeout: float | None) -> float | None:
+    """Return the time limit, by default that of the environment."""
+    given = os.environ.get(TIMEOUT_VARIABLE) if timeout is None else timeout
+    try:
+        seconds = None if given is None else float(given)
+    except ValueError:
+        seconds = 0.0
+    if seconds is not None and not 0 < seconds <= threading.TIMEOUT_MAX:
+        name = TIMEOUT_VARIABLE if timeout is None else "timeout"
+        raise ParameterError(f"{name} must be a positive number of seconds, not {given!r}.")
+    return seconds
 
 
 def _library() -> Any:

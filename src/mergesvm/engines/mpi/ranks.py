@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from mergesvm.engines.base import Ranks
 from mergesvm.engines.mpi.cascade import Cascade, Tree
 from mergesvm.engines.threads import Threads
 from mergesvm.engines.traffic import Traffic
+from mergesvm.engines.version import check_versions, installed_version
 from mergesvm.errors import EngineError, MergeSVMError
 
 Result = TypeVar("Result")
@@ -54,15 +57,25 @@ class MPIRanks(Ranks):
 
     spmd = True
 
-    def __init__(self, comm: Any, root: int | None, own_files: bool, count: Callable[[Traffic], None]) -> None:
+    def __init__(
+        self,
+        comm: Any,
+        root: int | None,
+        own_files: bool,
+        timeout: float | None,
+        count: Callable[[Traffic], None],
+    ) -> None:
         self.rank, self.size = int(comm.rank), int(comm.size)
         self.root = root or 0
         self.everywhere = root is None
         self.is_root = self.rank == self.root
         self.receives = self.everywhere or self.is_root
         self.own_files = own_files
-        self._count = count
+        self._count, self._timeout = count, timeout
         self._comm: Any = comm.Dup()  # messages of other work do not interfere
+        with self.uninterrupted():
+            versions = self._comm.allgather(installed_version())
+        check_versions({f"Rank {rank}": version for rank, version in enumerate(versions)})
 
     @property
     def comm(self) -> Any:
@@ -164,14 +177,24 @@ class MPIRanks(Ranks):
 
     @contextmanager
     def uninterrupted(self) -> Iterator[None]:
-        """Abort the job on an error within a message exchange: the other ranks could not learn about it."""
+        """Abort the job on an error or time-out within a message exchange: the other ranks could not learn about it."""
         try:
-            yield
+            with time_limit(self._timeout, self._abort_late):
+                yield
         except BaseException:
             sys.stderr.write(f"Rank {self.rank} failed in a message exchange; aborting.\n{traceback.format_exc()}")
             sys.stderr.flush()
             self.comm.Abort(1)
             raise
+
+    def _abort_late(self) -> None:
+        sys.stderr.write(
+            f"Rank {self.rank} has waited for other ranks for more than {self._timeout:g} s; aborting. A rank may have "
+            f"stopped, or need longer: increase timeout.\n"
+        )
+        sys.stderr.flush()
+        self.comm.Abort(1)
+        os._exit(1)  # if the launcher does not end this process
 
     def each_uninterrupted(self, items: Iterator[Result]) -> Iterator[Result]:
         """Iterate with :meth:`uninterrupted` around each step."""
@@ -192,6 +215,21 @@ class MPIRanks(Ranks):
         if attempt.error is not None:
             attempts[self.rank] = attempt  # it has its traceback
         return results_of(attempts)
+
+
+@contextmanager
+def time_limit(seconds: float | None, late: Callable[[], None]) -> Iterator[None]:
+    """Call a function in another thread if the block takes longer; None for no limit."""
+    if seconds is None:
+        yield
+        return
+    timer = threading.Timer(seconds, late)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def results_of(attempts: list[Attempt]) -> list[list[Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mergesvm.engines.base import Engine, PartitionedRows
@@ -11,7 +13,9 @@ from mergesvm.engines.spark.connect import ConnectJob
 from mergesvm.engines.spark.job import Job
 from mergesvm.engines.spark.session import as_session, is_connect
 from mergesvm.engines.spark.tables import Partitions, SparkTable, is_table
+from mergesvm.engines.spark.work import SameVersion, watched
 from mergesvm.engines.threads import worker_count
+from mergesvm.engines.version import installed_version
 from mergesvm.engines.work import Work
 from mergesvm.errors import EngineError, ParameterError
 
@@ -61,7 +65,8 @@ class Spark(Engine):
     def workers(self) -> int:
         """Number of tasks that run at the same time."""
         if not self._connect:
-            return int(self._running.sparkContext.defaultParallelism)
+            with watched():
+                return int(self._running.sparkContext.defaultParallelism)
         if self._workers is None:
             from pyspark.sql.functions import spark_partition_id
 
@@ -77,10 +82,15 @@ class Spark(Engine):
                 return self.session
         raise EngineError(f"The session of {self!r} has been stopped.")
 
-    def _job(self, work: Work[Result], join: Join[Result] | None) -> Job | ConnectJob:
+    @contextmanager
+    def _job(self, work: Work[Result], join: Join[Result] | None) -> Iterator[Job | ConnectJob]:
+        function = SameVersion(work.function, installed_version())
         if self._connect:
-            return ConnectJob(self._running, work.function, work.given, join, work.names)
-        return Job(self._running.sparkContext, work.function, work.given, join, work.names)
+            with ConnectJob(self._running, function, work.given, join, work.names) as connected:
+                yield connected
+            return
+        with watched(), Job(self._running.sparkContext, function, work.given, join, work.names) as job:
+            yield job
 
     def _map(self, work: Work[Result]) -> list[Result]:
         if not len(work.tasks):

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from mergesvm.engines.traffic import Traffic
+from mergesvm.engines.version import installed_version
 from mergesvm.engines.work import naming
 from mergesvm.errors import EngineError
 
@@ -117,6 +118,39 @@ class Work:
             report(0, packed_error(error))
 
 
+class SameVersion:
+    """A function that workers call only if they have this version of the package.
+
+    >>> SameVersion(abs, "0.0.1")(-1)
+    Traceback (most recent call last):
+    ...
+    mergesvm.errors.EngineError: A Spark worker has mergesvm ..., but the driver has 0.0.1. ...
+    """
+
+    def __init__(self, function: Callable[..., Any], version: str) -> None:
+        self.function, self.version = function, version
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function."""
+        if installed_version() != self.version:
+            raise EngineError(
+                f"A Spark worker has mergesvm {installed_version()}, but the driver has {self.version}. Install the "
+                f"same version everywhere."
+            )
+        return self.function(*arguments)
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Raise an EngineError if the Java process of the session does not answer."""
+    from py4j.protocol import Py4JError
+
+    try:
+        yield
+    except (Py4JError, ConnectionError) as error:
+        raise describe_error(error) from error
+
+
 def packed_error(error: Exception) -> bytes:
     """Pickle an error; one that cannot be pickled is replaced by one that can."""
     try:
@@ -165,6 +199,9 @@ def traffic_of(sent: Mapping[tuple[int, int], int], rounds: int) -> Traffic:
 def describe_error(error: Exception) -> EngineError:
     """Return an error with Spark's message, without its stack trace."""
     java = getattr(error, "java_exception", None)
+    lost = isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j")
+    if java is None and lost:  # no message came back from Java
+        return EngineError("The Java process of the Spark session has ended or does not answer. Start another session.")
     message = str(error if java is None else java.getMessage()).strip() or type(error).__name__
     first, *lines = message.splitlines()
     if "Python worker" in first and lines:  # then the cause is the end of a Python traceback
