@@ -33,6 +33,7 @@
     FrozenHereWarning           a feature map was frozen on the rows at hand instead of a shared sample
     CacheWarning                compiled functions are not cached where later runs find them
     OneClassWarning             a feature map was frozen on rows of one class, and the files have others
+    IgnoredColumnsWarning       a file has columns that the first one does not have
     FoldWarning                 a class is in only one fold, so models that hold it out do not know the class
 
 All errors are also :class:`ValueError`, as in scikit-learn.
@@ -169,6 +170,10 @@ class CacheWarning(UserWarning):
 
 class OneClassWarning(UserWarning):
     """A feature map was frozen on rows of one class, although the files contain others."""
+
+
+class IgnoredColumnsWarning(UserWarning):
+    """A file has columns that the first one does not have; they are not learned."""
 
 
 class FoldWarning(UserWarning):

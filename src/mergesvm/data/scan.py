@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar, Unpack
 
+from mergesvm.checks import listed
 from mergesvm.data.label_encoding import EncodedLabels
 from mergesvm.data.labels import Label
 from mergesvm.data.layout import Layout, sorted_vocabulary
@@ -19,7 +20,7 @@ from mergesvm.data.readers.base import Reader
 from mergesvm.data.readers.registry import open_readers
 from mergesvm.data.slice import Slice
 from mergesvm.data.text_parser.label_kinds import CONTINUOUS, KINDS, chosen_kind, fitting_kinds
-from mergesvm.errors import DataError, LabelKindError
+from mergesvm.errors import DataError, IgnoredColumnsWarning, LabelKindError, warn_caller
 
 Result = TypeVar("Result")
 
@@ -146,7 +147,22 @@ class Scan:
         # The widest file of sparse text counts; tables that differ raise an error when they are read.
         if options.width is None and self.readers[0].n_rows() is None and layouts[0].names is None:
             layouts += [reader.layout(categories) for reader in self.readers[1:]]
-        return max(layouts, key=lambda layout: layout.width)
+        layout = max(layouts, key=lambda layout: layout.width)
+        if layout.names is not None and not options.features:
+            self._mention_ignored(set(layout.columns))
+        return layout
+
+    def _mention_ignored(self, known: set[str]) -> None:
+        """Warn if a later file has columns that the first does not have."""
+        extra = {reader.file.name: set(reader.feature_columns()) - known for reader in self.readers[1:]}
+        files = [name for name, columns in extra.items() if columns]
+        if files:
+            more = f", and {len(files) - 1:,} other files have such columns" if len(files) > 1 else ""
+            warn_caller(
+                f"{files[0]}: the columns {listed(sorted(extra[files[0]]))} are not in the first file, "
+                f"{self.readers[0].file.name}, and are left out{more}. Name the features to learn (features=).",
+                IgnoredColumnsWarning,
+            )
 
     @property
     def label_kind(self) -> str | None:

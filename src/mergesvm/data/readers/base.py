@@ -87,6 +87,10 @@ class Reader(ABC):
         """Return the approximate size of a row in memory."""
         return 8 * layout.width
 
+    def feature_columns(self) -> list[str]:
+        """Return the names of the columns that are features, for formats with named columns."""
+        return []
+
     def vocabulary(self) -> dict[str, set[Label]]:
         """Return the values of the columns that are categories without a declared vocabulary."""
         return {}

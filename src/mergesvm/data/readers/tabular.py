@@ -59,6 +59,10 @@ class TableReader(Reader):
                 )
         return Layout.of_columns(columns, categories)
 
+    def feature_columns(self) -> list[str]:
+        """Return the names of the columns that are features."""
+        return self._feature_columns(self._fields())
+
     def vocabulary(self) -> dict[str, set[Label]]:
         """Return the values of undeclared categories: Arrow dictionaries, and all text if categories are "auto"."""
         fields, declared = self._fields(), self.options.categories
