@@ -33,14 +33,17 @@ def load(path: str | os.PathLike[str]) -> FeatureMap:
 
 def read_map(header: Header, content: Content) -> FeatureMap:
     """Build a map from the header and arrays of a file, and check them."""
+    parts = header.parts("features")
+    if not parts:
+        return Identity()  # without importing all maps
     kinds, stages = random_map_classes(), list[RandomMap]()
-    for index, part in enumerate(header.parts("features")):
+    for index, part in enumerate(parts):
         stage = kinds[part.text("map", *kinds)].read_stage(part, content, index)
         if stages and stages[-1].width != stage.layout.width:
             header.refuse("has maps that do not follow one another")
         stages.append(stage)
-    if len(stages) < 2:
-        return stages[0] if stages else Identity()
+    if len(stages) == 1:
+        return stages[0]
     try:
         return Chain(tuple(stages))
     except MergeSVMError as error:

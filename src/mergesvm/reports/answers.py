@@ -8,15 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from mergesvm.analysis.constant_features import constant_features
 from mergesvm.analysis.cross_validation.validation import Validation, lone_class
 from mergesvm.analysis.expected import DRAWS
-from mergesvm.analysis.importance import (
-    Elimination,
-    Importance,
-    constant_features,
-    eliminate,
-    standardized_coefficients,
-)
+from mergesvm.analysis.importance import Elimination, Importance, eliminate, standardized_coefficients
 from mergesvm.analysis.pieces.drift import Drift, drift
 from mergesvm.analysis.pieces.influence import Influence, influence
 from mergesvm.analysis.threshold import OperatingCurve, OperatingPoint, operating_curve, operating_point

@@ -12,7 +12,7 @@ MAX_NAMES = 10
 
 def knowledge_facts(knowledge: ms.Knowledge | ms.Folds) -> dict[str, Any]:
     """Rows, features and classes of knowledge, and how rows are assigned to folds if it has any."""
-    from mergesvm.analysis.importance import constant_features
+    from mergesvm.analysis.constant_features import constant_features
 
     if isinstance(knowledge, ms.Folds):
         assignment = knowledge.assignment

@@ -74,7 +74,7 @@ def _print_lines(console: Console, file: Path, lines: dict[str, str]) -> None:
 
 
 def _knowledge(knowledge: ms.Knowledge, folds: ms.Folds | None) -> dict[str, str]:
-    from mergesvm.analysis.importance import constant_features
+    from mergesvm.analysis.constant_features import constant_features
 
     pieces = [knowledge] if folds is None else [*folds, *([] if folds.rest is None else [folds.rest])]
     form = "one matrix per class" if knowledge.per_class else "pooled"
