@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,5 +60,7 @@ assert "sklearn" in sys.modules and SolverWarning is mergesvm.errors.SolverWarni
 def test_a_filter_on_the_command_line_of_python_finds_the_class():
     code = "import warnings; print(any(f[2].__name__ == 'SolverWarning' for f in warnings.filters))"
     command = [sys.executable, "-W", "ignore::mergesvm.errors.SolverWarning", "-c", code]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    # Python reads -W before it knows the folders of installed packages.
+    environment = os.environ | {"PYTHONPATH": str(Path(mergesvm.__file__).parents[1])}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     assert done.stdout.strip() == "True", done.stderr
