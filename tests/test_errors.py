@@ -61,6 +61,6 @@ def test_a_filter_on_the_command_line_of_python_finds_the_class():
     code = "import warnings; print(any(f[2].__name__ == 'SolverWarning' for f in warnings.filters))"
     command = [sys.executable, "-W", "ignore::mergesvm.errors.SolverWarning", "-c", code]
     # Python reads -W before it knows the folders of installed packages.
-    environment = os.environ | {"PYTHONPATH": str(Path(mergesvm.__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": str(Path(ms.__file__).parents[1])}
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     assert done.stdout.strip() == "True", done.stderr
