@@ -41,6 +41,7 @@ WRONG = {
     "gamma": POSITIVE,
     "detail": [*POSITIVE, None],
     "whitening": POSITIVE,
+    "gain": [None, 1, "yes", np.nan],
     "orthogonal": [None, 1, "yes", np.nan],
     "image": SHAPES,
 }

@@ -104,7 +104,7 @@ def recounts(row, n_classes):
     """How many times the votes of one row have to be counted before all that are tied stay tied."""
     won = {}
     for score, (i, j) in zip(row, itertools.combinations(range(n_classes), 2), strict=True):
-        won[i, j], won[j, i] = score <= 0, score > 0
+        won[i, j], won[j, i] = score < 0, score >= 0
     standing = list(range(n_classes))
     left, counts = None, 0
     while left != standing:
@@ -231,12 +231,13 @@ def test_ties_of_solved_models_are_resolved_alike(exported, ties, offset):
     assert_same(exported(model, X), model, X)
 
 
-def test_a_score_of_zero_is_of_the_first_of_two_classes(exported):
-    model = ms.solve(ms.learn([[-1.0], [1.0]], ["a", "b"]))
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
+def test_a_score_of_zero_is_of_the_second_of_two_classes(exported, multiclass):
+    model = ms.solve(ms.learn([[-1.0], [1.0]], ["a", "b"]), multiclass=multiclass)
     X = np.array([[-1.0], [0.0], [1.0]])
-    assert model.decision_function(X)[1] == 0
+    assert model.scores(X)[1] == 0
     found = exported(model, X)
-    assert found[0].tolist() == ["a", "a", "b"]
+    assert found[0].tolist() == ["a", "b", "b"]
     assert_same(found, model, X)
 
 
