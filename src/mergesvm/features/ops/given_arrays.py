@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
@@ -47,7 +48,7 @@ def brief(*arrays: NDArray[np.float64]) -> str:
 def read_arrays(path: str) -> dict[str, NDArray[Any]]:
     """Return the weights, and the biases if there are any, of an .npz file."""
     try:
-        with open(path, "rb") as stream:
+        with Path(path).open("rb") as stream:
             file = np.load(stream, allow_pickle=False)
             arrays = {name: file[name] for name in sorted(file)} if isinstance(file, NpzFile) else {}
     except FileNotFoundError:
@@ -57,7 +58,6 @@ def read_arrays(path: str) -> dict[str, NDArray[Any]]:
             f"{path} is not an .npz file of arrays. Write it with numpy.savez(path, weights=..., biases=...)."
         ) from error
     if "weights" not in arrays or not set(arrays) <= {"weights", "biases"}:
-        raise DataError(
-            f"{path} must contain the arrays weights and biases, and no others, not {', '.join(arrays) or 'none'}."
-        )
+        found = ", ".join(arrays) or "none"
+        raise DataError(f"{path} must contain the arrays weights and biases, and no others, not {found}.")
     return arrays
