@@ -14,9 +14,9 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import mergesvm as ms
 from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Nystroem, Patches, Wrapped
-from mergesvm.features.maps.hidden_layer import ACTIVATIONS
 from mergesvm.features.maps.nystroem import KERNELS
 from mergesvm.features.maps.patches import RECTIFIERS
+from mergesvm.features.ops.activations import ACTIVATIONS
 from mergesvm.features.registry import random_map_classes
 from mergesvm.models.domain import Domain
 from mergesvm.models.pairwise import PairwiseModel
@@ -29,6 +29,7 @@ TERMS = [{"multiclass": "ovr"}] + [{"multiclass": "ovo", "ties": ties} for ties 
 MAPS = [
     *(HiddenLayer(20, activation=activation) for activation in ACTIVATIONS),
     HiddenLayer(20, weights="constrained"),
+    HiddenLayer(weights=np.random.default_rng(0).normal(size=(64, 20)) / 20, activation="sigmoid", gain=False),
     Fourier(20),
     *(Nystroem(20, kernel=kernel) for kernel in KERNELS),
     *(Patches(4, size=3, pooling=2, rectify=rectify) for rectify in RECTIFIERS),
