@@ -81,7 +81,7 @@ class RandomMap(FeatureMap):
     """The value of the first parameter if only the name of the map is given."""
 
     max_float64_width: ClassVar[int] = 64
-    """The most features for which precision="auto" means float64; see :doc:`the guide <guide>`."""
+    """The most features for which precision="auto" means float64: measured by benchmarks/maps.py --only precision."""
 
     added_parameters: ClassVar[frozenset[str]] = frozenset()
     """Parameters that the first release of the map did not have. Files and fingerprints omit them at their default, so
