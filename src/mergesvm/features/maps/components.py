@@ -44,7 +44,7 @@ class Components(RandomMap):
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> Components(0.99).freeze(X)
-    Components(41)
+    Components(41, precision='float64')
     >>> Components(2).freeze(X).explained.round(3)
     array([0.149, 0.136])
     """
