@@ -131,7 +131,7 @@ def test_inspect_shows_a_feature_map(days):
     assert found["fingerprint"] == frozen.fingerprint
     assert found["names"] == ["a", "b"]
     ok("learn", "day1.csv", "--label", "y", "--features", "p.features", "-o", "k.knowledge", cwd=days)
-    assert "HiddenLayer(30, seed=4)" in ok("inspect", "k.knowledge", cwd=days)
+    assert "HiddenLayer(30, seed=4, precision='float64')" in ok("inspect", "k.knowledge", cwd=days)
 
 
 @pytest.mark.parametrize(
