@@ -115,7 +115,7 @@ VARIED: dict[str, tuple[RandomMap, dict[str, Any]]] = {
         },
     ),
     "fourier": (
-        Fourier(6, fields="rectangles"),
+        Fourier(6, fields="rectangles", precision="float64"),
         {
             "n_features": 7,
             "gamma": 0.3,
