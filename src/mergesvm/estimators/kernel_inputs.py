@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mergesvm.data.batch import Batch
 from mergesvm.engines.threads import resolve_engine
 from mergesvm.errors import DataError, ParameterError
@@ -58,6 +61,24 @@ def ids_to_forget(estimator: BaseClassifier, row_ids: Any) -> Any:
     """The ids of rows to forget; under MPI an error on one rank is raised on all."""
     spread = resolve_engine(estimator.engine)[1]
     return as_row_ids(row_ids) if spread is None else spread.ranks.on_all(lambda: as_row_ids(row_ids))
+
+
+def where_to_start(
+    estimator: BaseClassifier, initial: Any, active_set: Any
+) -> tuple[NDArray[np.float64] | None, NDArray[np.int64] | None]:
+    """Dual variables and indices to start from; under MPI an error on one rank is raised on all."""
+
+    def checked() -> tuple[NDArray[np.float64] | None, NDArray[np.int64] | None]:
+        alpha = None if initial is None else np.asarray(initial, dtype=np.float64)
+        if alpha is not None and (alpha.ndim != 1 or not (alpha >= 0).all()):
+            raise DataError(f"initial must contain one number per row, none below 0 or missing, got {initial!r}.")
+        indices = None if active_set is None else np.asarray(active_set)
+        if indices is not None and (indices.ndim != 1 or (len(indices) and indices.dtype.kind not in "iu")):
+            raise ParameterError(f"initial_active_set must contain indices of rows, got {active_set!r}.")
+        return alpha, None if indices is None else indices.astype(np.int64)
+
+    spread = resolve_engine(estimator.engine)[1]
+    return checked() if spread is None else spread.ranks.on_all(checked)
 
 
 def is_collection(estimator: BaseClassifier, X: Any) -> bool:

@@ -15,7 +15,7 @@ from mergesvm.engines.threads import resolve_engine
 from mergesvm.errors import EngineError, ParameterError
 from mergesvm.estimators.base import POSITIVE_INTEGER, POSITIVE_NUMBER, Number
 from mergesvm.estimators.kernel_classifier import KernelClassifier
-from mergesvm.estimators.kernel_inputs import ids_to_forget, rows_in_memory, rows_to_fit, rows_to_forget
+from mergesvm.estimators.kernel_inputs import ids_to_forget, rows_in_memory, rows_to_fit, rows_to_forget, where_to_start
 from mergesvm.methods.kernel.options import STOPPING_RULES, KernelOptions
 from mergesvm.methods.kernel.trainer import ProgressPrinter
 from mergesvm.methods.kernel.training import KernelTraining
@@ -74,6 +74,9 @@ class ParallelKernelSVC(KernelClassifier):
         Maximum number of support vectors per pair of classes, for method "active-set".
     accelerated : bool
         Whether method "gradient" uses Nesterov momentum, restarted when the objective decreases.
+    kappa : float, optional
+        The step of method "gradient" (default: within the bound of theorem 1 of the paper, 2 / lambda, where lambda is
+        an upper bound of the largest eigenvalue of Q + M beta y y'). A larger one is taken, with a warning.
     working_set : int
         Number of rows in the working set.
     cache_size : float
@@ -116,6 +119,9 @@ class ParallelKernelSVC(KernelClassifier):
         The largest remaining violation of the optimality conditions.
     traffic_ : Exchange
         Bytes that each unit sent and received in each communication round of the last training run.
+    history_ : TrainingHistory
+        Objective, violation, number of support vectors, step and bytes of each iteration of the last training run; its
+        method ``rate()`` measures the rate of convergence of theorem 2.
     n_features_in_ : int
     feature_names_in_ : array of str
 
@@ -154,6 +160,7 @@ class ParallelKernelSVC(KernelClassifier):
         "max_iter": [POSITIVE_INTEGER, Options(Integral, {-1}), None],
         "max_support_vectors": [Number(Integral, 2, None, closed="left"), None],
         "accelerated": ["boolean"],
+        "kappa": [POSITIVE_NUMBER, None],
         "working_set": [Number(Integral, 4, None, closed="left")],
         "cache_size": [POSITIVE_NUMBER],
         "break_ties": ["boolean"],
@@ -179,6 +186,7 @@ class ParallelKernelSVC(KernelClassifier):
         max_iter: int | None = None,
         max_support_vectors: int | None = None,
         accelerated: bool = False,
+        kappa: float | None = None,
         working_set: int = 512,
         cache_size: float = 2000.0,
         precision: str | None = None,
@@ -191,7 +199,7 @@ class ParallelKernelSVC(KernelClassifier):
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
         self.C, self.beta, self.class_weight = C, beta, class_weight
         self.units, self.engine, self.n_jobs = units, engine, n_jobs
-        self.method, self.accelerated = method, accelerated
+        self.method, self.accelerated, self.kappa = method, accelerated, kappa
         self.tol, self.stop, self.max_iter = tol, stop, max_iter
         self.max_support_vectors = max_support_vectors
         self.working_set, self.cache_size = working_set, cache_size
@@ -199,16 +207,36 @@ class ParallelKernelSVC(KernelClassifier):
         self.ties, self.break_ties, self.decision_function_shape = ties, break_ties, decision_function_shape
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, row_ids: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        row_ids: Any = None,
+        initial: Any = None,
+        initial_active_set: Any = None,
+    ) -> Self:
         """Fit the model to these rows; under MPI, to those of all ranks.
 
-        ``row_ids`` are integers or strings, one per row. Rows with the same id count once, whichever units hold them;
-        it is an error if they differ. With ``row_ids="hash"`` rows of equal values and class count once: they are
-        compared by a hash with a key that is drawn for this training. ``support_`` has the index of the first copy.
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows in memory, or collections on the engine's workers.
+        row_ids : array of int or str, or "hash", optional
+            Rows with the same id count once, whichever units hold them; it is an error if they differ. With "hash"
+            rows of equal values and class count once: units compare them by a hash, with a key that is drawn for this
+            training. ``support_`` has the index of the first copy.
+        initial : array of shape (rows,), optional
+            Dual variables to start method "gradient" from, for each pair of classes that a row takes part in (default:
+            0); under MPI those of the rank's rows.
+        initial_active_set : array of int, optional
+            Indices of the rows that method "active-set" starts without, counted as in ``support_`` (default: all). The
+            other rows are the first working set.
         """
         with self._fitting():
-            options = self._options()
-            return self._begin(*rows_to_fit(self, X, y, sample_weight, None, row_ids), options)
+            options, start = self._options(), where_to_start(self, initial, initial_active_set)
+            return self._begin(*rows_to_fit(self, X, y, sample_weight, None, row_ids), options, start)
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, row_ids: Any = None
@@ -265,21 +293,15 @@ class ParallelKernelSVC(KernelClassifier):
         training.set_options(self._options())
         return training
 
-    def _begin(self, rows: Batch | Collection, row_ids: RowIds, options: KernelOptions) -> Self:
+    def _begin(
+        self, rows: Batch | Collection, row_ids: RowIds, options: KernelOptions, start: tuple[Any, Any] = (None, None)
+    ) -> Self:
         threads, spread = resolve_engine(self.engine, self.n_jobs)
-        engine, precision = spread or threads, self.precision or "float64"
-        return self._train(
-            KernelTraining(
-                rows,
-                options,
-                self.units,
-                engine,
-                threads,
-                ties="confidence" if self.break_ties else self.ties,
-                precision=precision,
-                row_ids=row_ids,
-            )
-        )
+        ties, precision = "confidence" if self.break_ties else self.ties, self.precision or "float64"
+        arguments = rows, options, self.units, spread or threads, threads
+        training = KernelTraining(*arguments, ties=ties, precision=precision, row_ids=row_ids)
+        training.start_from(*start)
+        return self._train(training)
 
     def _train(self, training: KernelTraining) -> Self:
         training.train(ProgressPrinter() if self.verbose else None)
@@ -290,7 +312,7 @@ class ParallelKernelSVC(KernelClassifier):
         self._model, self.support_, self.n_iter_ = training.model, training.support, training.n_iter
         result = training.result
         self.objective_, self.dual_gap_ = float(result.objectives.sum()), float(result.gaps.sum())
-        self.violation_, self.traffic_ = result.violation, result.exchange
+        self.violation_, self.traffic_, self.history_ = result.violation, result.exchange, result.history
         self.fit_status_, self.shape_fit_ = int(not result.converged), (training.n_rows, self.n_features_in_)
         self.class_weight_ = training.class_weights
         return self
@@ -319,6 +341,7 @@ class ParallelKernelSVC(KernelClassifier):
             int(self.working_set),
             int(self.cache_size * 1e6),
             self.precision,
+            None if self.kappa is None else float(self.kappa),
         )
 
     def __getstate__(self) -> dict[str, Any]:

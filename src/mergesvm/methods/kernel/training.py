@@ -74,7 +74,7 @@ class KernelTraining:
         self._ties, self._precision = ties, precision
         self.n_iter, self.closed = 0, False  # n_iter counts the iterations of all training runs
         sizes: list[int] = units.call("size")
-        self._n_given = sum(sizes)
+        self._n_given, self._given_sizes = sum(sizes), sizes
         if self.precomputed and self._n_given != self.signature.inputs:
             self.close()
             raise DataError(
@@ -89,6 +89,24 @@ class KernelTraining:
         """Change how to train; options that define the model cannot change."""
         options.check_continues(self.trainer.options)
         self.trainer.options = options
+
+    def start_from(self, initial: NDArray[np.float64] | None, active_set: NDArray[np.int64] | None) -> None:
+        """Set where the first training run starts.
+
+        ``initial`` are dual variables of the given rows, for method "gradient"; under MPI, of the rank's own.
+        ``active_set`` are indices of rows that method "active-set" begins without; under MPI, those of all ranks.
+        """
+        engine, units, method = self.trainer.engine, self.trainer.units, self.trainer.options.method
+        with self._closed_on_failure():
+            spmd = engine.ranks.spmd
+            given: list[Any] = own_values(initial, engine) if spmd else [initial]
+            sets: list[Any] = own_values(active_set, engine) if spmd else [active_set]
+            _check_start(method, given, sets, self._given_sizes if spmd else [self._n_given])
+            if given[0] is not None:
+                units.call("set_initial", np.concatenate(given))
+                self.trainer.has_initial_alpha = True
+            if sets[0] is not None:
+                units.call("start_active", np.concatenate(sets))
 
     def train(self, progress: Progress | None = None) -> KernelModel:
         """Train to the optimum of the current rows."""
@@ -227,6 +245,27 @@ def _dual_coef(
         line = np.where(labels[at] == first, second - 1, first)  # a class has no line against itself
         coefs[line, at] = result.coefs.values[span]
     return coefs
+
+
+def _check_start(method: str, initial: list[Any], active_sets: list[Any], sizes: list[int]) -> None:
+    """Check where training is to start, as each rank says, which holds this number of rows."""
+    for name, given, wanted in (("initial", initial, "gradient"), ("initial_active_set", active_sets, "active-set")):
+        missing = [each is None for each in given]
+        if any(missing) and not all(missing):
+            raise ParameterError(f"{name} is missing on rank {missing.index(True)}. Pass it on all ranks, or on none.")
+        if method != wanted and not any(missing):
+            raise ParameterError(f"{name} needs method={wanted!r}, not {method!r}.")
+    for rank, (alpha, size) in enumerate(zip(initial, sizes, strict=True)):
+        if alpha is not None and len(alpha) != size:
+            where = f" on rank {rank}" if len(sizes) > 1 else ""
+            raise DataError(f"initial must contain one number per row{where}: {size} rows, {len(alpha)} numbers.")
+    for indices in active_sets:
+        outside = [] if indices is None else indices[(indices < 0) | (indices >= sum(sizes))]
+        if len(outside):
+            raise ParameterError(
+                f"initial_active_set has the index {outside[0]}, but the {sum(sizes)} rows have indices from 0 to "
+                f"{sum(sizes) - 1}."
+            )
 
 
 def check_rows(batch: Batch) -> Batch:

@@ -25,7 +25,8 @@ from mergesvm.methods.kernel.worker.unit import Unit
 RowIds = NDArray[Any] | str | None
 """Ids of rows in memory, or "hash" for a keyed hash of each row; None if equal rows count as often as they occur."""
 
-USES = {None: "no row_ids", False: "row_ids of its own", True: 'row_ids="hash"'}
+USES = {None: "no row_ids", False: "one id per row in row_ids", True: 'row_ids="hash"'}
+"""How a call has identified rows, as errors say it."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,9 @@ def row_ids_are_hashes(rows: Batch | Collection, row_ids: RowIds, engine: Engine
 def check_same_use(use: bool | None, before: bool | None) -> None:
     """Raise an error if later rows are not identified as those of the first fit were."""
     if use != before:
-        raise ParameterError(f"Rows were learned with {USES[before]} in fit, but now with {USES[use]}. Use the same.")
+        raise ParameterError(
+            f"fit was given {USES[before]}, partial_fit {USES[use]}. Identify all rows in the same way."
+        )
 
 
 def common_signature(batch: Batch, engine: Engine) -> Signature:

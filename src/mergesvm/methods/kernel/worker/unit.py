@@ -50,6 +50,7 @@ class Unit:
         self._staged: LocalRows | None = None
         self._saved: SavedState = {}
         self._training: Workspace | None = None
+        self._free: NDArray[np.bool_] | None = None  # rows to begin with, for method "active-set"
 
     def size(self) -> int:
         """Number of rows."""
@@ -157,6 +158,10 @@ class Unit:
         self._local = self._local.without(indices)
         self._saved = {key: arrays for key, arrays in self._saved.items() if key[1] in self._local.members}
 
+    def start_active(self, indices: NDArray[np.int64]) -> None:
+        """Begin the next training with all rows in the working sets but these: the initial active set."""
+        self._free = ~np.isin(self._local.indices, indices)
+
     def start(self, setup: TrainingSetup, support: RaggedArray) -> None:
         """Prepare training; ``support`` is y alpha of all support vectors, by id, for each problem."""
         self._setup = setup
@@ -178,7 +183,8 @@ class Unit:
             work.local.solve(active[solved])
             support = work.state.support(active[solved])
         stats = work.state.stats(active, request.intercepts)
-        proposed = work.proposals.propose(request, solved, work.iteration)
+        proposed = work.proposals.propose(request, solved, work.iteration, self._free)
+        self._free = None
         indices, unsent = self._local.indices, self._unsent(np.append(support, proposed.keys))
         proposed = RaggedArray(proposed.starts, indices[proposed.keys], proposed.values)
         return Reply(stats, proposed, unsent, work.shrinking.n_shrunk, indices[support] if solved.any() else None)
