@@ -46,13 +46,12 @@ def assert_is_svc_of(classifier, X, y, first=None, weights=None):
     assert classifier.shape_fit_ == X.shape
 
 
-IDS = [lambda at: at, lambda at: [f"patient {row}" for row in at], lambda at: "hash", lambda at: (at * 7).tolist()]
-
-
-@pytest.mark.parametrize("ids", IDS, ids=["integers", "strings", "hash", "list"])
+@pytest.mark.parametrize("kind", ["integers", "strings", "list", "hash"])
 @pytest.mark.parametrize("units", [1, 4])
-def test_overlapping_rows_count_once(rows, units, ids):
-    classifier = ParallelKernelSVC(units=units, **PARAMETERS).fit(*rows.given, row_ids=ids(rows.at))
+def test_overlapping_rows_count_once(rows, units, kind):
+    strings = [f"patient {row}" for row in rows.at]
+    ids = {"integers": rows.at, "strings": strings, "list": (rows.at * 7).tolist(), "hash": "hash"}[kind]
+    classifier = ParallelKernelSVC(units=units, **PARAMETERS).fit(*rows.given, row_ids=ids)
     assert_is_svc_of(classifier, rows.X, rows.y, rows.first)
 
 
@@ -69,7 +68,9 @@ def test_precomputed_kernel_values(rows):
     classifier.fit(K[np.ix_(rows.at, rows.at)], rows.given[1], row_ids=rows.at)
     expected = SVC(tol=1e-7, **PARAMETERS).fit(rows.X, rows.y)
     np.testing.assert_array_equal(np.sort(classifier.support_), np.sort(rows.first[expected.support_]))
-    np.testing.assert_array_equal(classifier.predict(rbf_kernel(other, rows.given[0], gamma=0.3)), expected.predict(other))
+    np.testing.assert_array_equal(
+        classifier.predict(rbf_kernel(other, rows.given[0], gamma=0.3)), expected.predict(other)
+    )
 
 
 @pytest.mark.parametrize("ids", ["hash", "own"])
@@ -202,7 +203,7 @@ def test_all_rows_are_identified_in_the_same_way(rows):
         classifier.partial_fit(X, y, row_ids=np.arange(90).astype(str))
     with pytest.raises(DataError, match="integers in some places and strings in others"):
         classifier.forget(row_ids=["1"])
-    with pytest.raises(SubtractionError, match="Row id 90 is not among the rows that were learned. Nothing"):
+    with pytest.raises(SubtractionError, match="Row id 90 is not among the rows that were learned"):
         classifier.forget(row_ids=[3, 90])
     with pytest.raises(ParameterError, match="X and y, or their row_ids"):
         classifier.forget(X, y, row_ids=np.arange(90))

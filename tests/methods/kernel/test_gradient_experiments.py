@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -49,13 +50,13 @@ def alphas(classifier, n_rows):
 def test_history_is_that_of_equation_4(units, factor):
     pair = Pair(units)
     kappa, start = factor / pair.eigenvalues[-1], np.random.default_rng(1).uniform(0, 2, 30)
+    classifier = ParallelKernelSVC(units=units, kappa=kappa, max_iter=6, **PARAMETERS)
     with pytest.warns(SolverWarning):
-        classifier = ParallelKernelSVC(units=units, kappa=kappa, max_iter=6, **PARAMETERS)
         classifier.fit(pair.X, pair.y, initial=start)
     history, expected = classifier.history_, pair.iterates(kappa, start, 6)
     np.testing.assert_allclose(history.objective, [pair.objective(alpha) for alpha in expected], rtol=1e-10)
     np.testing.assert_array_equal(history.n_support, [(alpha > 0).sum() for alpha in expected])
-    steps = [np.linalg.norm(after - before) for before, after in zip(expected, expected[1:], strict=False)]
+    steps = [np.linalg.norm(after - before) for before, after in pairwise(expected)]
     np.testing.assert_allclose(history.step, [*steps, 0.0], rtol=1e-9)
     np.testing.assert_allclose(alphas(classifier, 30), expected[-1], atol=1e-12)
     assert history.kappa.tolist() == [kappa]
