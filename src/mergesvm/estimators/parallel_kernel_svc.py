@@ -141,6 +141,13 @@ class ParallelKernelSVC(KernelClassifier):
     >>> classifier = classifier.partial_fit(X[1000:1500], y[1000:1500]).forget(X[:500], y[:500])
     >>> classifier.score(X[1500:], y[1500:]) > 0.94
     True
+
+    Units that hold some of the same rows, which count once:
+
+    >>> both = list(range(600)) + list(range(400, 1000))
+    >>> shared = ParallelKernelSVC(C=10.0, units=2).fit(X[both], y[both], row_ids=both)
+    >>> shared.shape_fit_, shared.forget(row_ids=[0, 500]).shape_fit_
+    ((1000, 64), (998, 64))
     """
 
     _result_attribute = "_model"
