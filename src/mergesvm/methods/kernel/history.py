@@ -85,4 +85,4 @@ class TrainingHistory:
         return np.array(self._records, dtype=np.float64).reshape(-1, 5)[:, number]
 
     def __repr__(self) -> str:
-        return f"TrainingHistory of {len(self)} states, objective {self.objective[-1:].tolist()}"
+        return f"TrainingHistory({len(self)} states)"

@@ -19,6 +19,7 @@ from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, ParameterError, SubtractionError
 from mergesvm.methods.kernel.forgetting import wanted_ids, wanted_rows
 from mergesvm.methods.kernel.identity.distinct_rows import DistinctRows
+from mergesvm.methods.kernel.identity.row_ids import HASHED, NO_IDS, OWN_IDS
 from mergesvm.methods.kernel.identity.wanted_rows import WantedRows
 from mergesvm.methods.kernel.messages import EMPTY
 from mergesvm.methods.kernel.options import KernelOptions
@@ -28,10 +29,10 @@ from mergesvm.methods.kernel.units import (
     RowIds,
     check_same_use,
     common_signature,
+    identified_by,
     make_units,
     own_values,
     parts_of,
-    row_ids_are_hashes,
 )
 from mergesvm.models.domain import Domain
 from mergesvm.models.expansion import Expansion
@@ -66,7 +67,7 @@ class KernelTraining:
         precision: str,
         row_ids: RowIds = None,
     ) -> None:
-        self._hashed = row_ids_are_hashes(rows, row_ids, engine)
+        self._identified_by = identified_by(rows, row_ids, engine)
         ids = None if isinstance(row_ids, str) else row_ids
         units, self.signature = make_units(rows, ids, options.method, n_units, engine)
         self.trainer = KernelTrainer(units, engine, options, threads)
@@ -147,7 +148,7 @@ class KernelTraining:
         """Add rows: under MPI those of each rank to its own unit, else divided evenly."""
         engine, count = self.trainer.engine, len(self.trainer.units)
         joined = self.signature.joined(common_signature(batch, engine))
-        check_same_use(row_ids_are_hashes(batch, row_ids, engine), self._hashed)
+        check_same_use(identified_by(batch, row_ids, engine), self._identified_by)
         ids = None if isinstance(row_ids, str) else row_ids
         each: list[Any] = [None] * count
         if engine.ranks.spmd:
@@ -166,10 +167,11 @@ class KernelTraining:
 
     def _count_once(self, *, staged: bool) -> None:
         """Drop new rows that are copies of others, by their ids; an error if rows with the same id differ."""
-        if self._hashed is None:
+        if self._identified_by == NO_IDS:
             return
-        units, distinct = self.trainer.units, DistinctRows(hashed=self._hashed)
-        ids = units.consult(distinct.collect, "identities", self._key, self._hashed, staged)
+        units, hashed = self.trainer.units, self._identified_by == HASHED
+        distinct = DistinctRows(hashed=hashed)
+        ids = units.consult(distinct.collect, "identities", self._key, hashed, staged)
         kept = units.consult(distinct.decide, "held_identities", self._key, ids, staged)
         units.call("select", staged, each=kept)
 
@@ -183,12 +185,13 @@ class KernelTraining:
         engine = self.trainer.engine
         if isinstance(rows, Batch):
             self.signature.joined(common_signature(rows, engine), "subtract", "from")
-        self._remove(wanted_rows(rows, engine, self._key, once=bool(self._hashed)), "find", self._key)
+        once = self._identified_by == HASHED
+        self._remove(wanted_rows(rows, engine, self._key, once=once), "find", self._key)
 
     def remove_ids(self, row_ids: NDArray[Any]) -> None:
         """Remove the rows with these ids; under MPI those that any rank names."""
-        if self._hashed is not False:
-            given = "by their content" if self._hashed else "without row_ids"
+        if self._identified_by != OWN_IDS:
+            given = "by their content" if self._identified_by == HASHED else "without row_ids"
             raise ParameterError(f"Rows were learned {given}, so that none has an id. Call forget with X and y.")
         self._remove(wanted_ids(row_ids, self.trainer.engine), "find_ids")
 

@@ -18,14 +18,14 @@ from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, ParameterError
 from mergesvm.features.maps.identity import Identity
 from mergesvm.knowledge.signature import Signature
-from mergesvm.methods.kernel.identity.row_ids import as_row_ids
+from mergesvm.methods.kernel.identity.row_ids import HASHED, NO_IDS, OWN_IDS, as_row_ids
 from mergesvm.methods.kernel.worker.gradient_unit import GradientUnit
 from mergesvm.methods.kernel.worker.unit import Unit
 
 RowIds = NDArray[Any] | str | None
 """Ids of rows in memory, or "hash" for a keyed hash of each row; None if equal rows count as often as they occur."""
 
-USES = {None: "no row_ids", False: "one id per row in row_ids", True: 'row_ids="hash"'}
+USES = {NO_IDS: "no row_ids", OWN_IDS: "one id per row in row_ids", HASHED: 'row_ids="hash"'}
 """How a call has identified rows, as errors say it."""
 
 
@@ -105,28 +105,23 @@ def parts_of(ids: NDArray[Any] | None, parts: Sequence[Batch]) -> list[NDArray[A
     return [None] * len(parts) if ids is None else [*np.split(ids, ends[:-1])]
 
 
-def row_ids_are_hashes(rows: Batch | Collection, row_ids: RowIds, engine: Engine) -> bool | None:
-    """Whether rows are identified by hashes of them, instead of given ids; None if they are not identified."""
-    if isinstance(rows, Collection) and rows.ids is not None:
-        return False
-    use = None if row_ids is None else isinstance(row_ids, str)
-    if engine.ranks.spmd:
-        uses = own_values(use, engine)
-        if len(set(uses)) > 1:
-            other = next(rank for rank, each in enumerate(uses) if each != uses[0])
+def identified_by(rows: Batch | Collection, row_ids: RowIds, engine: Engine) -> str:
+    """How rows are identified: NO_IDS, OWN_IDS or HASHED, the same on all ranks."""
+    given = rows.ids if isinstance(rows, Collection) and rows.ids is not None else row_ids
+    use = NO_IDS if given is None else HASHED if isinstance(given, str) else OWN_IDS
+    uses = own_values(use, engine) if engine.ranks.spmd else [use]
+    for rank, other in enumerate(uses):
+        if other != uses[0]:
             raise ParameterError(
-                f"Rank 0 gave {USES[uses[0]]}, rank {other} {USES[uses[other]]}. Give row_ids in the same way on all "
-                f"ranks."
+                f"Rank 0 gave {USES[uses[0]]}, rank {rank} {USES[other]}. Give row_ids in the same way on all ranks."
             )
     return use
 
 
-def check_same_use(use: bool | None, before: bool | None) -> None:
+def check_same_use(use: str, before: str) -> None:
     """Raise an error if later rows are not identified as those of the first fit were."""
     if use != before:
-        raise ParameterError(
-            f"fit was given {USES[before]}, partial_fit {USES[use]}. Identify all rows in the same way."
-        )
+        raise ParameterError(f"fit was given {USES[before]}, partial_fit {USES[use]}. Give the same kind of ids.")
 
 
 def common_signature(batch: Batch, engine: Engine) -> Signature:

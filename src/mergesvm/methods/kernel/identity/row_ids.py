@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from mergesvm.errors import DataError, ParameterError
 
-HASHED = "hash"
-"""In place of ids: the id of a row is a keyed hash of its values and class."""
+NO_IDS, OWN_IDS, HASHED = "none", "own", "hash"
+"""How rows are identified: not at all, by ids that are given, or by a keyed hash of their values and class."""
 
 KINDS = {"i": "integers", "U": "strings", "S": "hashes"}
 

@@ -78,6 +78,7 @@ class GradientUnit(Unit):
                 moved = np.flatnonzero(alpha)
                 rows.append(own[moved])
                 steps.append((2.0 * side - 1.0) * alpha[moved])
+        del self._initial
         sides = RaggedArray.of(rows, steps)
         proposed = RaggedArray(sides.starts[::2], self._local.indices[sides.keys], sides.values)
         return Reply(np.zeros((0, N_STATS)), proposed, self._unsent(sides.keys))
