@@ -635,15 +635,44 @@ def test_parallel_kernel_svc_of_dask_arrays(engine, machine):
     here = ms.ParallelKernelSVC(**machine.options).fit(machine.X, machine.y, weights)
     assert_same_optimum(there, here)
     np.testing.assert_array_equal(there.support_, here.support_)
-    # Later rows are in memory.
+    # Later rows are in memory; rows to forget may be anywhere.
     with pytest.raises(ParameterError, match=r"X\.compute\(\)"):
         there.partial_fit(X, y)
-    with pytest.raises(ParameterError, match=r"X\.compute\(\)"):
-        there.forget(X, y)
-    there.forget(machine.X[machine.gone], machine.y[machine.gone], weights[machine.gone])
+    with pytest.raises(SubtractionError, match="Partition 0, row 0 is not among"):
+        there.forget(X + 1, y, weights)
+    gone = np.flatnonzero(machine.gone)
+    there.forget(machine.X[gone[:9]], machine.y[gone[:9]], weights[gone[:9]])
+    there.forget(X[gone[9:]], y[gone[9:]], weights[gone[9:]])
     stay = ~machine.gone
     expected = ms.ParallelKernelSVC(**machine.options).fit(machine.X[stay], machine.y[stay], weights[stay])
     assert_same_optimum(there, expected)
+
+
+@pytest.mark.parametrize("kind", ["own", "hash"])
+def test_rows_of_several_partitions_count_once(engine, machine, kind):
+    from sklearn.svm import SVC
+
+    at = np.concatenate([np.arange(90), np.arange(50, 150), np.arange(20)])
+    X, y = da.from_array(machine.X[at], chunks=(60, 4)), da.from_array(machine.y[at], chunks=60)
+    ids = "hash" if kind == "hash" else da.from_array(np.char.add("row ", at.astype(str)), chunks=100)
+    there = machine.there(engine).fit(X, y, row_ids=ids)
+    assert_same_optimum(there, machine.here())
+    first = np.array([np.flatnonzero(at == row)[0] for row in range(150)])
+    reference = SVC(C=2.0, gamma=0.3, tol=1e-7).fit(machine.X, machine.y)
+    np.testing.assert_array_equal(there.support_, first[reference.support_])
+    assert there.shape_fit_ == (150, 4)
+    more, labels = machine.later
+    both = np.vstack([more, machine.X[:30]]), np.append(labels, machine.y[:30])
+    new = [*(f"new {row}" for row in range(45)), *(f"row {row}" for row in range(30))]
+    there.partial_fit(*both, row_ids="hash" if kind == "hash" else new)
+    if kind == "hash":
+        there.forget(X[:40], y[:40])
+    else:
+        there.forget(row_ids=[f"row {row}" for row in range(40)])
+    stay = np.vstack([machine.X[40:], more]), np.append(machine.y[40:], labels)
+    assert_same_optimum(there, machine.here(*stay))
+    with pytest.raises(DataError, match=r"Row id 'a' belongs to different rows: rows 0 and 70"):
+        machine.there(engine).fit(X[:120], y[:120], row_ids=da.from_array(["a", *map(str, range(69))] + ["a"] * 50))
 
 
 def test_parallel_kernel_svc_of_data_frames(engine, machine):
