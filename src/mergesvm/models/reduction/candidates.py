@@ -11,7 +11,7 @@ from scipy import sparse
 
 from mergesvm.data.rows.base import Rows, spans
 
-MIN_MAX_CANDIDATES, CANDIDATES_PER_VECTOR = 2000, 2
+MIN_MAX_CANDIDATES, CANDIDATES_PER_VECTOR = 1200, 2
 """There are at most this number of candidates, or this number for each vector that is wanted."""
 
 BLOCK_ROWS = 4096

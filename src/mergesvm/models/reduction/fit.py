@@ -18,7 +18,7 @@ FAR_WEIGHT = 0.003
 RELATIVE_RIDGE = 1e-10
 """Added to the diagonal of Gram matrices, relative to its mean, so that rounding does not make them indefinite."""
 
-MAX_STEPS, STEP_TOL = 100, 1e-5
+MAX_STEPS, STEP_TOL = 500, 1e-6
 """A fit ends after this number of steps, or when scores change by less than this in the mean square."""
 
 

@@ -35,7 +35,7 @@ SIZE_RATIO = 1.2
 
 @dataclass(frozen=True)
 class ReducedSize:
-    """The number of vectors of a smaller model, its coefficients, and how its predictions compare with the full model's."""
+    """The size of a smaller model, its coefficients, and how its predictions compare with those of the full model."""
 
     size: int
     coefs: Numbers
@@ -140,8 +140,8 @@ class Reduction(Generic[Model]):
 
     def _start(self, size: int) -> Numbers:
         assert self._sums is not None
-        self._fit = MarginFit(self._sums.first(size))
-        return self._fit.point
+        self._fit = fit = MarginFit(self._sums.first(size))
+        return fit.point
 
     def _next(self, gradients: list[Numbers]) -> Numbers | None:
         assert self._fit is not None
