@@ -76,8 +76,8 @@ def compare(problem: Problem) -> None:
     trained, machine = seconds(lambda: problem.ours().fit(problem.X, problem.y))
     model, n_vectors = machine.model_, len(machine.support_)
     shown = table(
-        problem.title, "", "vectors", "accuracy %", "full minus this", "from the model", "random rows", "Nystroem + linear",
-        "s to reduce", "prediction, full / this",
+        problem.title, "", "vectors", "accuracy %", "full minus this", "from the model", "random rows",
+        "Nystroem + linear", "s to reduce", "prediction, full / this",
     )  # fmt: skip
     full = 100 * model.score(problem.test, problem.truth)
     before = min(seconds(lambda: model.predict(problem.test))[0] for _ in range(3))

@@ -45,7 +45,7 @@ class MarginFit:
         self._counts = np.array([sums.counts[i] + sums.counts[j] for i, j in combinations(range(len(sums.grams)), 2)])
         self.coefs: Numbers = cho_solve(cho_factor(total + ridge), sums.cross)
         """Coefficients, (columns, pairs): at first those of ordinary least squares."""
-        self.point = self.coefs
+        self.point: Numbers = self.coefs
         """Coefficients at which the next gradient is needed."""
         self._momenta, self.n_steps, self.finished = np.ones(len(self._counts)), 0, False
 

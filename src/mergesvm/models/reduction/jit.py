@@ -8,7 +8,7 @@ from numba import uint64
 from mergesvm.jit import compiled
 
 AT_MARGIN = 0.95
-"""Scores from here on count as at the margin: those of free support vectors are 1 only up to the tolerance of training."""
+"""Scores from here on count as at the margin: those of free support vectors are 1 up to the tolerance of training."""
 
 
 @compiled

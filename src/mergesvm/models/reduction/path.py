@@ -140,8 +140,8 @@ class Reduction(Generic[Model]):
 
     def _start(self, size: int) -> Numbers:
         assert self._sums is not None
-        self._fit = fit = MarginFit(self._sums.first(size))
-        return fit.point
+        self._fit = MarginFit(self._sums.first(size))
+        return self._fit.point
 
     def _next(self, gradients: list[Numbers]) -> Numbers | None:
         assert self._fit is not None
