@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.engines.threads import Threads
 from mergesvm.errors import FormError, ParameterError
 from mergesvm.models.reduction.candidates import Candidates
 from mergesvm.models.reduction.fit import MarginFit
@@ -73,8 +74,9 @@ class Reduction(Generic[Model]):
         assert self.selected is not None
         size = min(size, len(self.selected))
         point = self._on_root(lambda: self._start(size))
-        while point is not None:
-            point = self._consult(self._next, "gradient", point)
+        with Threads.single_threaded_blas():  # products of a step are small: waking threads would take longer
+            while point is not None:
+                point = self._consult(self._next, "gradient", point)
         coefs = self._on_root(lambda: self._fit and self._fit.coefs)
         return ReducedSize(size, coefs, self._consult(lambda parts: reduce(add, parts), "outcomes", coefs))
 
