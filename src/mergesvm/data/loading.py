@@ -10,18 +10,21 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mergesvm.data.batch import Batch
+from mergesvm.data.division import divided
 from mergesvm.data.label_encoding import EncodedLabels
 from mergesvm.data.rows.base import Rows
-from mergesvm.data.rows.convert import STORED_TYPES, as_rows
+from mergesvm.data.rows.convert import STORED_TYPES, as_rows, copy_of_rows
 from mergesvm.data.rows.sparse import DensifiedRows
-from mergesvm.data.scan import Scan
+from mergesvm.data.scan import MIN_PART_BYTES, Scan
+from mergesvm.engines.base import Engine
 from mergesvm.engines.machine import check_memory
+from mergesvm.errors import DataError
 
 
-def load(scan: Scan, *, copies: int = 1) -> Batch:
-    """Read all rows of a scan, with labels and weights, into one batch, which may have no rows.
+def load(scan: Scan, *, copies: int = 1, empty: bool = False) -> Batch:
+    """Read all rows of a scan, with labels and weights, into one batch. Zero rows are an error unless ``empty``.
 
-    Dense rows are kept in the narrowest of the types in :data:`STORED_TYPES` that holds all of them, sparse rows as CSR.
+    Dense rows are kept in the narrowest type of :data:`STORED_TYPES` that holds all of them, sparse rows as CSR.
     Rows that do not fit into memory in this number of ``copies`` are refused once the size of the first is known.
 
     >>> import mergesvm as ms, numpy as np, pathlib, tempfile
@@ -32,7 +35,38 @@ def load(scan: Scan, *, copies: int = 1) -> Batch:
     >>> batch.rows.block(1, 3), batch.labels.codes
     (array([[0, 0], [1, 1]], dtype=uint8), array([0, 0, 1, 1], dtype=int8))
     """
-    return scan.settled(lambda: _load(scan, copies))
+    batch = scan.settled(lambda: _load(scan, copies))
+    if not (batch.rows.n_rows or empty):
+        what = "all rows have missing values" if scan.dropped else "there are no rows"
+        raise DataError(f"There is nothing to learn in {scan.name}: {what}.")
+    return batch
+
+
+def load_own(scan: Scan, engine: Engine, *, copies: int = 1) -> Batch:
+    """Read all rows; under MPI the part of this rank, of the files of all ranks or its own files, perhaps no rows."""
+    ranks, count = engine.ranks, engine.workers
+    if not ranks.spmd:
+        return load(scan, copies=copies)
+    if is_small(scan, engine):
+        parts = list(ranks.on_all(lambda: load(scan, copies=copies)).slices(count))
+        empty = Batch(copy_of_rows(parts[0].rows, 0, 0), parts[0].labels.part(0, 0), None)
+        return parts[ranks.rank] if ranks.rank < len(parts) else empty
+
+    def read(parts: list[Scan]) -> Batch:
+        at = 0 if ranks.own_files else ranks.rank
+        part = parts[at] if at < len(parts) else scan.with_readers([])
+        batch = ranks.on_all(lambda: load(part, copies=copies, empty=True))
+        counts = engine.map(lambda _: (part.rows, part.dropped), range(count))
+        scan.rows, scan.dropped = (sum(numbers) for numbers in zip(*counts, strict=True))
+        scan.fraction = 1.0
+        return batch
+
+    return divided(scan, engine, count, read)
+
+
+def is_small(scan: Scan, engine: Engine) -> bool:
+    """Whether files of all workers are so small that they are divided evenly after all rows have been read."""
+    return not engine.ranks.own_files and scan.size <= engine.workers * MIN_PART_BYTES
 
 
 def _load(scan: Scan, copies: int) -> Batch:

@@ -263,9 +263,10 @@ class Scan:
         pieces: list[Reader] = []
         for reader in self.readers:
             pieces += reader.split(size) if count > 1 and reader.size > size and not whole else [reader]
-        return [self._with_readers(readers) for readers in assign_parts(pieces, count)]
+        return [self.with_readers(readers) for readers in assign_parts(pieces, count)]
 
-    def _with_readers(self, readers: list[Reader]) -> Scan:
+    def with_readers(self, readers: list[Reader]) -> Scan:
+        """Return a scan of these readers, perhaps none, with the features and the kind of labels of this one."""
         part = Scan(readers, self.batch_rows, self.expected)
         part._layout, part._label_kind = self.layout, self.label_kind
         return part

@@ -13,16 +13,18 @@ from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.batch import Batch
+from mergesvm.data.loading import is_small, load_own
+from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Engine
-from mergesvm.engines.threads import resolve_engine
+from mergesvm.engines.threads import Threads, resolve_engine
 from mergesvm.errors import DataError, EngineError, ParameterError
 from mergesvm.estimators.base import POSITIVE_INTEGER, POSITIVE_NUMBER, BaseClassifier, Number
 from mergesvm.estimators.classes import all_labels
-from mergesvm.estimators.inputs import declare_classes, rows_to_learn, rows_to_predict
+from mergesvm.estimators.inputs import declare_classes, keep_columns_of_scan, rows_to_learn, rows_to_predict
 from mergesvm.methods.kernel.options import STOPPING_RULES, KernelOptions
 from mergesvm.methods.kernel.trainer import ProgressPrinter
 from mergesvm.methods.kernel.training import KernelTraining, check_rows
-from mergesvm.methods.kernel.units import Collection
+from mergesvm.methods.kernel.units import COPIES_OF_ROWS, Collection
 from mergesvm.models.kernel import KernelModel
 from mergesvm.models.kernel_function import KERNELS, Kernel
 from mergesvm.models.solution import KERNEL_SOLVERS
@@ -203,13 +205,17 @@ class ParallelKernelSVC(BaseClassifier):
         self.ties, self.break_ties, self.decision_function_shape = ties, break_ties, decision_function_shape
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model to these rows; under MPI, to those of all ranks."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model to these rows; under MPI, to those of all ranks.
+
+        X may be a scan of files (:func:`mergesvm.scan`), with labels and weights of its own, of which ranks and the
+        workers of a cluster read a part each. All rows are kept in memory.
+        """
         with self._fitting():
             options = self._options()
             return self._begin(self._rows(X, y, sample_weight), options)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows, and train to the optimum of all rows, starting from the current dual variables.
 
         ``classes``, if given, declares all classes, as in ``SGDClassifier``: those without rows yet have a column in
@@ -225,7 +231,7 @@ class ParallelKernelSVC(BaseClassifier):
             training.add(batch)
             return self._train(training)
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Remove rows, and train to the optimum of the remaining ones."""
         check_is_fitted(self)
         with self._fitting():
@@ -250,20 +256,11 @@ class ParallelKernelSVC(BaseClassifier):
         training.set_options(self._options())
         return training
 
-    def _begin(self, rows: Batch | Collection, options: KernelOptions) -> Self:
+    def _begin(self, rows: Batch | Collection | Scan, options: KernelOptions) -> Self:
         threads, spread = resolve_engine(self.engine, self.n_jobs)
-        engine, precision = spread or threads, self.precision or "float64"
-        return self._train(
-            KernelTraining(
-                rows,
-                options,
-                self.units,
-                engine,
-                threads,
-                ties="confidence" if self.break_ties else self.ties,
-                precision=precision,
-            )
-        )
+        ties, precision = "confidence" if self.break_ties else self.ties, self.precision or "float64"
+        where = self.units, spread or threads, threads
+        return self._train(KernelTraining(rows, options, *where, ties=ties, precision=precision))
 
     def _train(self, training: KernelTraining) -> Self:
         training.train(ProgressPrinter() if self.verbose else None)
@@ -279,9 +276,13 @@ class ParallelKernelSVC(BaseClassifier):
         self.class_weight_ = training.class_weights
         return self
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Batch | Collection:
-        """Rows for :meth:`fit`, in memory or as a collection on the engine's workers."""
+    def _rows(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Batch | Collection | Scan:
+        """Rows for :meth:`fit`, in memory or on the engine's workers: a collection, or files that they read."""
         spread = resolve_engine(self.engine)[1]
+        if isinstance(X, Scan) and not (spread is None or spread.ranks.spmd or is_small(X, spread)):
+            keep_columns_of_scan(self, X, y, sample_weight, True)
+            declare_classes(self, (), classes)
+            return X
         if spread is None or spread.partitioned(X) is None:
             return self._batch(X, y, sample_weight, True, classes)
         if y is None:
@@ -300,15 +301,21 @@ class ParallelKernelSVC(BaseClassifier):
                 "X is a collection, which only fit accepts. Pass rows in memory, X.compute() and y.compute(), or call "
                 "fit with all rows."
             )
-        rows, labels = rows_to_learn(self, X, y, reset, self.engine, own=True)
-        may_be_empty = spread is not None and spread.ranks.spmd
+        engine = spread or Threads()
+        read: Batch | None = None
+        if isinstance(X, Scan):
+            engine.ranks.on_all(lambda: keep_columns_of_scan(self, X, y, sample_weight, reset))
+            read = load_own(X, engine, copies=COPIES_OF_ROWS)
+        else:
+            rows, labels = rows_to_learn(self, X, y, reset, self.engine, own=True)
+        may_be_empty = engine.ranks.spmd
 
         def batch() -> Batch:
-            made = Batch.of(rows, labels, sample_weight, empty=may_be_empty)
+            made = read or Batch.of(rows, labels, sample_weight, empty=may_be_empty)
             declare_classes(self, made.labels.classes, classes)
             return made if may_be_empty else check_rows(made)
 
-        return batch() if spread is None else spread.ranks.on_all(batch)
+        return engine.ranks.on_all(batch)
 
     def _options(self) -> KernelOptions:
         if self.break_ties and self.decision_function_shape == "ovo":

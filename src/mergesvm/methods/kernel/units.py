@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from mergesvm.data.batch import Batch
+from mergesvm.data.division import divided
 from mergesvm.data.labels import label_kind
+from mergesvm.data.loading import load
 from mergesvm.data.rows.convert import copy_of_rows
+from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Actors, Engine
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, ParameterError
@@ -17,6 +20,9 @@ from mergesvm.features.maps.identity import Identity
 from mergesvm.knowledge.signature import Signature
 from mergesvm.methods.kernel.worker.gradient_unit import GradientUnit
 from mergesvm.methods.kernel.worker.unit import Unit
+
+COPIES_OF_ROWS = 2
+"""Rows that are read from files are in memory this many times when a unit takes them over."""
 
 
 @dataclass(frozen=True)
@@ -29,16 +35,18 @@ class Collection:
 
 
 def make_units(
-    rows: Batch | Collection, method: str, n_units: int | None, engine: Engine
+    rows: Batch | Collection | Scan, method: str, n_units: int | None, engine: Engine
 ) -> tuple[Actors[Any], Signature]:
     """Create the units of a training run, and the signature of their rows.
 
     Rows in memory are divided evenly; under MPI each rank is a unit with its own rows. Each partition of a collection
-    is a unit, on the worker that holds it.
+    is a unit, on the worker that holds it. Files are divided among the workers, which read them.
     """
     kind = GradientUnit if method == "gradient" else Unit
     if isinstance(rows, Collection):
         return _units_of_partitions(rows, kind, n_units, engine)
+    if isinstance(rows, Scan):
+        return _units_of_files(rows, kind, n_units or engine.workers, engine)
     if engine.ranks.spmd:
         if n_units not in (None, engine.workers):
             raise ParameterError(
@@ -84,6 +92,27 @@ def _units_of_partitions(
         raise
 
 
+def _units_of_files(scan: Scan, kind: type[Unit], n_units: int, engine: Engine) -> tuple[Actors[Any], Signature]:
+    def build(parts: list[Scan]) -> Actors[Any]:
+        parts += [scan.with_readers([])] * (n_units - len(parts))
+        return engine.actors(_unit_of_part, parts, given=(kind,))
+
+    units = divided(scan, engine, n_units, build)
+    try:
+        columns = scan.layout
+        label_kinds: set[str | None] = {label_kind(label) for counts in units.call("counts") for label in counts}
+        scan.rows, scan.dropped, scan.fraction = sum(units.call("size")), sum(units.call("n_dropped")), 1.0
+        signature = Signature(Identity(), columns.width, columns.names, columns.categories)
+        return units, _joined([replace(signature, labels=labels) for labels in label_kinds or {None}])
+    except BaseException:
+        units.close()
+        raise
+
+
+def _unit_of_part(part: Scan, kind: type[Unit]) -> Unit:
+    return kind(load(part, copies=COPIES_OF_ROWS, empty=True), part.dropped)
+
+
 def _unit_of_partition(kind: type[Unit], width: int, names: tuple[str, ...] | None, part: tuple[Any, ...]) -> Unit:
     batch = Batch.of(*part, empty=True)
     if batch.rows.width != width:
@@ -93,7 +122,8 @@ def _unit_of_partition(kind: type[Unit], width: int, names: tuple[str, ...] | No
 
 
 def _signature(batch: Batch) -> Signature:
-    return Signature(Identity(), batch.rows.width, batch.rows.names, labels=batch.labels.kind)
+    columns = batch.rows.layout
+    return Signature(Identity(), columns.width, columns.names, columns.categories, labels=batch.labels.kind)
 
 
 def _joined(signatures: Sequence[Signature]) -> Signature:
