@@ -19,7 +19,8 @@ from rich.table import Table
 import mergesvm as ms
 from machine import describe
 from mergesvm.engines import Threads
-from mergesvm.reproduce.cascade_cost import (
+from mergesvm.engines.machine import cores
+from mergesvm.reproduce.cascade.cost import (
     Handling,
     Link,
     Load,
@@ -29,8 +30,8 @@ from mergesvm.reproduce.cascade_cost import (
     sum_bytes,
     tree_depth,
 )
-from mergesvm.reproduce.cascade_ranks import descriptions, measure_handling, min_cpu_seconds
-from mergesvm.reproduce.cascade_times import core_count, measure, put_rows
+from mergesvm.reproduce.cascade.launch import measure, put_rows
+from mergesvm.reproduce.cascade.ranks import descriptions, measure_handling, min_cpu_seconds
 from tables import table
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "scaling.png"
@@ -127,7 +128,7 @@ def add_run(at: Constants, run: Measured, link: Link, shown: Table) -> None:
     """Add one number of ranks to the table."""
     learning, busy = at.learning(run.rows / run.ranks), min(run.learning)
     joining = joining_seconds(at.load, run.ranks, link, at.handling)
-    wall = f"{1e3 * run.wall:,.1f}" if run.ranks <= core_count() else ""
+    wall = f"{1e3 * run.wall:,.1f}" if run.ranks <= cores() else ""
     shown.add_row(
         str(run.ranks),
         f"{1e3 * learning:,.1f}",

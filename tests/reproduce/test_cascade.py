@@ -11,8 +11,8 @@ import pytest
 import mergesvm as ms
 from cli.commandline import run
 from mergesvm.errors import EngineError
-from mergesvm.reproduce import cascade_times
-from mergesvm.reproduce.unbalanced import WEIGHTINGS, Draw
+from mergesvm.reproduce.cascade import launch
+from mergesvm.reproduce.weights.draws import WEIGHTINGS, Draw
 from reference import hyperplane_by_qr, side_weights
 
 pytestmark = pytest.mark.xdist_group("mpi")
@@ -111,8 +111,8 @@ def test_ranks_give_the_model_of_all_rows_and_send_what_the_cost_model_predicts(
 def test_ranks_with_a_feature_map(tmp_path):
     X, y = made()
     features = ms.features.HiddenLayer(15, seed=0, precision="float64").freeze(X)
-    cascade_times.put_rows(tmp_path, X, y, features)
-    found = cascade_times.measure(tmp_path, 1000, 3, 1)
+    launch.put_rows(tmp_path, X, y, features)
+    found = launch.measure(tmp_path, 1000, 3, 1)
     model = ms.solve(ms.learn(X[:1000], y[:1000], features=features), 1.0, "complement")
     np.testing.assert_allclose(found.coefficients, np.append(model.coef_, model.intercept_), rtol=1e-9)
     assert found.sent == found.expected
@@ -121,14 +121,14 @@ def test_ranks_with_a_feature_map(tmp_path):
 
 def test_error_on_a_rank_is_reported(tmp_path):
     with pytest.raises(EngineError, match=r"2 ranks failed with exit code [\s\S]*X\.npy"):
-        cascade_times.measure(tmp_path, 10, 2, 1)
+        launch.measure(tmp_path, 10, 2, 1)
 
 
 def test_missing_mpiexec_is_an_error_that_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     with pytest.raises(EngineError, match=r"no mpiexec: pip install 'mergesvm\[mpi\]'"):
-        cascade_times.find_mpiexec()
+        launch.find_mpiexec()
 
 
 @pytest.mark.parametrize(

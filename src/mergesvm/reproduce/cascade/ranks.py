@@ -1,4 +1,4 @@
-"""The program of each rank: ``mpiexec -n 4 python -m mergesvm.reproduce.cascade_ranks FOLDER ROWS REPEATS``.
+"""The program of each rank: ``mpiexec -n 4 python -m mergesvm.reproduce.cascade.ranks FOLDER ROWS REPEATS``.
 
 The folder has the arrays ``X.npy`` and ``y.npy``, and optionally a feature map, ``map.features``. Each rank reads only
 its own part of the first rows. The first rank prints the measurements as JSON.
@@ -28,7 +28,7 @@ from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
 from mergesvm.knowledge.learning.reduction import PartialResult, Reducer
 from mergesvm.methods.proximal.solve import solve
-from mergesvm.reproduce.cascade_cost import Handling, Link
+from mergesvm.reproduce.cascade.cost import Handling, Link
 
 CLASS_WEIGHT = "complement"
 """The weighting of the paper, equation 3."""
