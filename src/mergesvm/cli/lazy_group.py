@@ -16,6 +16,7 @@ COMMANDS = {
     "merge": "Merge knowledge files into the knowledge of all their rows together.",
     "subtract": "Subtract knowledge files, as if their rows had never been learned.",
     "solve": "Solve knowledge into a model for any C, class weights and multi-class scheme, without data.",
+    "train": "Train a machine that keeps no sums, by Pegasos or with a kernel, on rows held in memory.",
     "report": "Write an HTML report computed from knowledge alone: best C, expected accuracy, drift and more.",
     "stream": "Follow a stream row by row: predict each row, then learn it, and plot the accuracy.",
     "calibrate": "Calibrate the probabilities of a model on held-out rows; its predictions do not change.",

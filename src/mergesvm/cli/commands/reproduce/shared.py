@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import fill
@@ -52,7 +51,7 @@ class ReproductionOptions:
         picture = self.picture or Path(f"mergesvm-{reproduction.name}.png")
         check_output(picture, True, *SUFFIXES)
         console = printing.console()
-        for table in reproduction.tables(lambda text: _status(console, text)):
+        for table in reproduction.tables(console.status):
             _print_table(console, table)
         remarks = [*([QUICK_REMARK] if self.quick else []), *reproduction.remarks()]
         console.text(*(fill(remark, TABLE_WIDTH, initial_indent="- ", subsequent_indent="  ") for remark in remarks))
@@ -82,12 +81,6 @@ def positive_integers(text: str | None, option: str) -> tuple[int, ...] | None:
     if not numbers or min(numbers) < 1:
         raise ParameterError(f"{option} must be positive integers separated by commas. Got {text!r}.")
     return numbers
-
-
-def _status(console: Console, text: str) -> AbstractContextManager[Any]:
-    from rich.console import Console as RichConsole
-
-    return RichConsole(stderr=True, quiet=console.silent).status(text)
 
 
 def _print_table(console: Console, table: ResultTable) -> None:
