@@ -138,8 +138,9 @@ def _stage_table(result: StreamResult, sizes: Sizes) -> ResultTable:
             )
             for stage in result.stages
         ],
-        note=f"All stages: {total:.2f} s with increments, {retrained:.2f} s with batch retraining, in CPU time of one core.\n"
-        "coefficients, scores, labels: largest differences of merged and batch, and test rows with different labels.",
+        note=f"All stages: {total:.2f} s with increments, {retrained:.2f} s with batch retraining, in CPU time of "
+        "one core.\ncoefficients, scores, labels: largest differences of merged and batch, and test rows with "
+        "different labels.",
     )
 
 
