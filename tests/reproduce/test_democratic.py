@@ -129,11 +129,20 @@ def test_quick_run_needs_no_data_and_uses_a_given_lambda(tmp_path):
     assert (tmp_path / "mergesvm-democratic.png").exists()
 
 
+@pytest.mark.xdist_group("mpi")
+def test_ranks_have_the_coefficients_of_a_single_process(folder):
+    options = ("--only", "mnist", "--steps", "500", "--lambda", "1e-3", "--engine", "mpi", "--workers", "2")
+    shown = ok("reproduce", "democratic", "--data", str(folder), *options, cwd=folder)
+    assert "parallel s (2) ┃ MPI s (2)" in shown
+    assert "bit for bit" in " ".join(shown.split())
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--only", "cifar"], "Unknown data set 'cifar'"),
         (["--steps", "many"], "positive integers"),
+        (["--engine", "dask"], "--engine must be one of 'threads', 'mpi'"),
         (["--only", "fashion"], "Fashion-MNIST is not in"),
         (["--data", "nowhere"], "There is no data folder nowhere"),
     ],

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mergesvm.engines.machine import cores
-from mergesvm.reproduce.cascade.launch import find_mpiexec
 from mergesvm.reproduce.cascade.picture import draw_curves
 from mergesvm.reproduce.cascade.workload import Workload, measure_workloads
+from mergesvm.reproduce.launch import find_mpiexec
 from mergesvm.reproduce.paper_data import ADULT, Source
 from mergesvm.reproduce.reproduction import Reproduction
 from mergesvm.reproduce.tables import ResultTable, Status

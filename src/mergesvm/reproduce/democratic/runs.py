@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from mergesvm.errors import EngineError
 from mergesvm.estimators.pegasos_svc import PegasosSVC
 from mergesvm.knowledge.learning.learn import learn
 from mergesvm.methods.proximal.solve import solve
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
 from mergesvm.reproduce.democratic.split import Split
+from mergesvm.reproduce.launch import run_ranks
+
+PROGRAM = "mergesvm.reproduce.democratic.ranks"
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)
 """The values of lambda to choose from."""
@@ -50,12 +57,13 @@ class PegasosRun:
     lambda_: float
     serial: float  # seconds with one thread
     parallel: float  # seconds with several threads
+    mpi: float | None  # seconds with as many ranks, with the broadcast of the rows; None if not measured
     accuracy: float  # per cent, as in the paper: coefficients of the last step, no intercept, and its tie rule
     averaged: float  # per cent, with the defaults of PegasosSVC and no intercept
     model: LinearModel | PairwiseModel  # of the paper
 
     @classmethod
-    def of(cls, split: Split, steps: int, lambda_: float, workers: int, seed: int) -> PegasosRun:
+    def of(cls, split: Split, steps: int, lambda_: float, workers: int, seed: int, *, mpi: bool) -> PegasosRun:
         """Train as in the paper, serial and parallel, and with averaged coefficients."""
         options = shared_options(steps, lambda_, seed)
         seconds = []
@@ -63,15 +71,35 @@ class PegasosRun:
             start = time.perf_counter()
             paper = PegasosSVC(**options, **AS_PRINTED, n_jobs=n_jobs).fit(split.X, split.y)
             seconds.append(time.perf_counter() - start)
+        on_ranks = _seconds_on_ranks(split, paper, workers) if mpi else None
         averaged = PegasosSVC(**options, n_jobs=workers).fit(split.X, split.y)
         accuracy, better = (100 * machine.score(split.test, split.truth) for machine in (paper, averaged))
-        return cls(steps, lambda_, seconds[0], seconds[1], accuracy, better, paper.model_)
+        return cls(steps, lambda_, seconds[0], seconds[1], on_ranks, accuracy, better, paper.model_)
 
     def figures(self) -> dict[str, Any]:
         """Times and accuracies."""
-        return {
-            name: getattr(self, name) for name in ("steps", "lambda_", "serial", "parallel", "accuracy", "averaged")
-        }
+        names = ("steps", "lambda_", "serial", "parallel", "mpi", "accuracy", "averaged")
+        return {name: getattr(self, name) for name in names}
+
+
+def _seconds_on_ranks(split: Split, machine: PegasosSVC, ranks: int) -> float:
+    """Seconds of algorithm 3 on ranks of MPI, of which only the first has the rows.
+
+    Raises an error if the coefficients are not those of this machine, bit for bit.
+    """
+    with TemporaryDirectory() as folder:
+        np.save(Path(folder, "X.npy"), split.X)
+        np.save(Path(folder, "y.npy"), split.y)
+        found = run_ranks(PROGRAM, ranks, folder, machine.n_iter, machine.lambda_, machine.random_state)
+    if found["digest"] != digest(machine):
+        raise EngineError(f"{ranks} ranks have other coefficients than a single process with the same seed.")
+    seconds: float = found["seconds"]
+    return seconds
+
+
+def digest(machine: PegasosSVC) -> str:
+    """A digest of the coefficients."""
+    return sha256(machine.coef_.tobytes()).hexdigest()
 
 
 def choose_strength(split: Split, steps: int, seed: int) -> dict[float, float]:

@@ -41,21 +41,23 @@ def accuracy_table(
     rows = []
     for run in runs:
         paper = PAPER.get(name, {}).get(run.steps, (None, None, None))
-        serial, parallel, accuracy = ("" if value is None else f"{value:g}" for value in paper)
+        serial, on_threads, accuracy = ("" if value is None else f"{value:g}" for value in paper)
         rows.append(
             (
                 f"{run.steps:,}",
                 f"{run.serial:.2f}",
                 serial,
                 f"{run.parallel:.2f}",
-                parallel,
+                *(() if run.mpi is None else (f"{run.mpi:.2f}",)),
+                on_threads,
                 f"{run.accuracy:.2f}",
                 accuracy,
                 f"{run.averaged:.2f}",
                 f"{closed.accuracy:.2f}",
             )
         )
-    columns = ("T", "serial s", "paper", f"parallel s ({workers})", "paper (8)", "accuracy %", "paper")
+    parallel = (f"parallel s ({workers})", *(() if runs[0].mpi is None else (f"MPI s ({workers})",)))
+    columns = ("T", "serial s", "paper", *parallel, "paper (8)", "accuracy %", "paper")
     return ResultTable(
         f"{title}: {len(split.y):,} training rows, {len(split.truth):,} test rows, {split.X.shape[1]} components, "
         f"{split.n_classes} classes, {split.n_classes * (split.n_classes - 1) // 2:,} pairs",
