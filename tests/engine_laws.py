@@ -541,7 +541,7 @@ def assert_same_folds(found, expected):
 
 def law_machines_that_keep_rows_learn_from_files(engine):
     """Small files are divided after reading, large ones are read in parts."""
-    for n_rows, width in ((90, 3), (300, 2000)):  # the latter are 5 MB
+    for n_rows, width in ((90, 3), (300, 1500)):  # the latter are 3 MB
         _check_machines_from_files(engine, n_rows, width)
 
 
@@ -553,7 +553,7 @@ def _check_machines_from_files(engine, n_rows, width):
     table["y"] = np.array(["ash", "elm", "oak"])[y]
     table.loc[7, "x1"] = np.nan
     path = Path(engine.ranks.on_root(tempfile.mkdtemp), "rows.parquet")
-    engine.ranks.on_root(lambda: pq.write_table(pa.Table.from_pandas(table), path, row_group_size=20))
+    engine.ranks.on_root(lambda: pq.write_table(pa.Table.from_pandas(table), path, row_group_size=60))
     options = {"label": "y", "weight": "weight", "categories": "auto", "missing": "drop"}
     scan = ms.scan(path, **options)
     kept = table.dropna()

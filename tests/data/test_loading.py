@@ -98,9 +98,9 @@ def test_missing_values_name_the_file(tmp_path):
 def test_an_estimator_refuses_labels_beside_a_scan(tmp_path):
     scan = write(tmp_path, day1={"x": [1.0, 2.0], "y": [0, 1]})
     for kind in (ms.MergeSVC, ms.PegasosSVC, ms.ParallelKernelSVC, ms.RecursiveSVC):
-        with pytest.raises(ParameterError, match="leave out y"):
+        with pytest.raises(ParameterError, match="leave out y and sample_weight"):
             kind().fit(scan, [0, 1])
-        with pytest.raises(ParameterError, match="leave out sample_weight"):
+        with pytest.raises(ParameterError, match="leave out y and sample_weight"):
             kind().fit(scan, sample_weight=[1, 2])
 
 

@@ -84,9 +84,8 @@ def _rows_to_learn(estimator: BaseEstimator, X: Any, y: Any, reset: bool, empty:
 
 def keep_columns_of_scan(estimator: BaseEstimator, scan: Scan, y: Any, sample_weight: Any, reset: bool) -> None:
     """Keep the columns of a scan as those of the input, and raise an error for labels or weights beside it."""
-    for name, value in (("y", y), ("sample_weight", sample_weight)):
-        if value is not None:
-            raise ParameterError(f"A scan has labels and weights of its own: leave out {name}.")
+    if y is not None or sample_weight is not None:
+        raise ParameterError("A scan has labels and weights of its own: leave out y and sample_weight.")
     _keep_label_type(estimator, None, reset)
     if reset:
         set_input_columns(estimator, scan.layout)
