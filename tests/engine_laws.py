@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -536,6 +537,44 @@ def assert_same_folds(found, expected):
     pieces += [(found.train(fold), expected.train(fold)) for fold in range(len(found))]
     for one, other in pieces:
         assert_same(one, other)
+
+
+def law_machines_that_keep_rows_learn_from_files(engine):
+    """Small files are divided after reading, large ones are read in parts."""
+    for n_rows, width in ((90, 3), (300, 1500)):  # the latter are 3 MB
+        _check_machines_from_files(engine, n_rows, width)
+
+
+def _check_machines_from_files(engine, n_rows, width):
+    generator = np.random.default_rng(0)
+    X, y = samples.rows(n_rows, width)
+    table = pd.DataFrame({f"x{i}": X[:, i].astype(np.float32) for i in range(width)})
+    table["colour"], table["weight"] = generator.choice(["blue", "red"], n_rows), np.round(X[:, 0] ** 2, 1)
+    table["y"] = np.array(["ash", "elm", "oak"])[y]
+    table.loc[7, "x1"] = np.nan
+    path = Path(engine.ranks.on_root(tempfile.mkdtemp), "rows.parquet")
+    engine.ranks.on_root(lambda: pq.write_table(pa.Table.from_pandas(table), path, row_group_size=60))
+    options = {"label": "y", "weight": "weight", "categories": "auto", "missing": "drop"}
+    scan = ms.scan(path, **options)
+    kept = table.dropna()
+    columns = [kept[f"x{i}"] for i in range(width)] + [(kept.colour == name) for name in ("blue", "red")]
+    rows = np.column_stack(columns).astype(np.float32), kept.y, kept.weight.to_numpy()
+    pegasos = ms.PegasosSVC(n_iter=100, engine=engine).fit(scan)
+    here = ms.PegasosSVC(n_iter=100).fit(*rows[:2], sample_weight=rows[2])
+    np.testing.assert_array_equal(pegasos.coef_, here.coef_)
+    assert pegasos.model_.signature.categories == (("colour", ("blue", "red")),)
+    if not has_actors(engine):
+        message = raised(ms.errors.EngineError, lambda: ms.ParallelKernelSVC(engine=engine).fit(scan))
+        assert "keeps no state" in message
+        return
+    kernel = ms.ParallelKernelSVC(engine=engine).fit(scan)
+    here = ms.ParallelKernelSVC().fit(*rows)
+    np.testing.assert_allclose(kernel.objective_, here.objective_, rtol=1e-5)
+    np.testing.assert_array_equal(kernel.support_, here.support_)
+    assert kernel.model_.signature == pegasos.model_.signature
+    assert (scan.rows, scan.dropped) == (n_rows - 1, 1)
+    kernel.partial_fit(scan).forget(scan)
+    np.testing.assert_allclose(kernel.objective_, here.objective_, rtol=1e-5)
 
 
 LAWS = {name: law for name, law in vars().items() if name.startswith("law_")}

@@ -32,6 +32,8 @@ COMMANDS = {
     "map": "map day1.csv --label y --features fourier:20 -o {}/x.features",
     "learn": "learn day1.csv day2.csv --label y -o {}/x.knowledge",
     "learn folds": "learn day1.csv --label y --folds 3 -o {}/x.knowledge",
+    "train": "train day1.csv --label y --method pegasos --steps 1000 -o {}/x.msvm",
+    "train kernel": "train day1.csv --label y --method kernel -o {}/x.msvm",
     "merge": "merge day1.knowledge day2.knowledge -o {}/x.knowledge",
     "subtract": "subtract all.knowledge day1.knowledge -o {}/x.knowledge",
     "solve": "solve all.knowledge -o {}/x.msvm --onnx {}/x.onnx",

@@ -45,6 +45,11 @@ def test_parallel_kernel_svc_of_rows_that_ranks_share():
     assert_all_checks_passed(run_ranks(3, PROGRAMS / "kernel_rows.py"), 3)
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_machines_that_keep_rows(ranks, tmp_path):
+    assert_all_checks_passed(run_ranks(ranks, PROGRAMS / "training.py", tmp_path), ranks)
+
+
 def test_an_error_in_a_task_ends_all_ranks_with_its_message():
     done = run_ranks(3, PROGRAMS / "failing.py", "task", guarded=False, timeout=60)
     assert done.returncode == 1

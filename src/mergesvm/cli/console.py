@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 PROGRESS_DELAY_SECONDS = 1.0
-"""Work that takes longer than this shows a progress bar."""
+"""Work that takes longer than this shows its progress."""
 
 NO_MATPLOTLIB = "No picture: matplotlib is not installed. Install it with: pip install 'mergesvm[plots]'"
 
@@ -114,6 +115,22 @@ class Console:
             return
         with _progress_bar(description) as update:
             yield update
+
+    @contextmanager
+    def status(self, text: str) -> Iterator[Callable[[str], None]]:
+        """A line about work that takes long, on a terminal, and a function to change its text."""
+        from rich.console import Console as RichConsole
+
+        line = RichConsole(stderr=True, quiet=self.silent).status(text)
+        delayed = threading.Timer(PROGRESS_DELAY_SECONDS, line.start)
+        delayed.daemon = True
+        delayed.start()
+        try:
+            yield line.update
+        finally:
+            delayed.cancel()
+            delayed.join()
+            line.stop()
 
     def tracked(self, items: Iterable[Item], count: int, description: str) -> Iterator[Item]:
         """Yield items, with a progress bar once that takes long."""

@@ -83,13 +83,10 @@ NEW_DATA_FIELDS = ("files", "missing", "unknown", "format", "no_header", "zero_b
 NEW_DATA = Fields(*NEW_DATA_FIELDS)
 LABELLED_DATA = Fields("label", "weight", *NEW_DATA_FIELDS)
 
-Features = Annotated[
-    str | None,
-    typer.Option(
-        help="Feature map: a name and size such as fourier:4000, or a file: one written by mergesvm map, knowledge, "
-        "or a model."
-    ),
-]
+FEATURES_HELP = (
+    "Feature map: a name and size such as fourier:4000, or a file: one written by mergesvm map, knowledge, or a model."
+)
+Features = Annotated[str | None, typer.Option(help=FEATURES_HELP)]
 
 
 def chosen_map(given: str | None, like: Any = None) -> ms.features.FeatureMap:

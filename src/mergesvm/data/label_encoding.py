@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +55,30 @@ class EncodedLabels:
             if found is not None:
                 return cls(_KINDS[array.dtype.kind] if found[0] else None, *found)
         return cls(*_encode_by_dictionary(array, counts))
+
+    @classmethod
+    def joined(cls, parts: Sequence[EncodedLabels]) -> EncodedLabels:
+        """Return the labels of all parts, one after another.
+
+        >>> EncodedLabels.joined([EncodedLabels.encode(["dog", "cat"]), EncodedLabels.encode(["ant"])]).codes
+        array([2, 1, 0], dtype=int8)
+        """
+        kinds = {part.kind for part in parts} - {None}
+        if len(kinds) > 1:
+            one, other = (next(part for part in parts if part.kind == kind) for kind in sorted(map(str, kinds))[:2])
+            raise DataError(
+                f"Labels are of different kinds: some are {one.kind} such as {one.classes[0]!r}, others {other.kind} "
+                f"such as {other.classes[0]!r}. Convert them to one type."
+            )
+        classes = tuple(sorted({label for part in parts for label in part.classes}))
+        position = {label: code for code, label in enumerate(classes)}
+        kind, codes = _code_type(len(classes)), []
+        for part in parts:
+            table = np.array([*(position[label] for label in part.classes), -1], dtype=kind)  # the last is for code -1
+            codes.append(table[part.codes])
+        joined = np.concatenate(codes) if codes else np.zeros(0, dtype=kind)
+        rows = np.bincount(joined[joined >= 0], minlength=len(classes)).astype(np.int64)
+        return cls(next(iter(kinds), None), classes, joined, rows)
 
     def part(self, start: int, stop: int) -> EncodedLabels:
         """Return the labels of rows ``start`` to ``stop``, with only the classes that occur there."""

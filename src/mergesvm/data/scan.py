@@ -103,6 +103,8 @@ class Scan:
         Number of rows used from each file.
     source : str
         The name of the file that is being read.
+    progress : callable or None
+        Called with the scan after each slice, and at the end, where rows are read in this process.
     """
 
     readers: list[Reader]
@@ -110,6 +112,7 @@ class Scan:
     expected: Layout | None = None
 
     def __post_init__(self) -> None:
+        self.progress: Callable[[Scan], None] | None = None
         self._layout: Layout | None = None
         self._label_kind: str | None = None
         self._expected_labels: str | None = None
@@ -263,9 +266,10 @@ class Scan:
         pieces: list[Reader] = []
         for reader in self.readers:
             pieces += reader.split(size) if count > 1 and reader.size > size and not whole else [reader]
-        return [self._with_readers(readers) for readers in assign_parts(pieces, count)]
+        return [self.with_readers(readers) for readers in assign_parts(pieces, count)]
 
-    def _with_readers(self, readers: list[Reader]) -> Scan:
+    def with_readers(self, readers: list[Reader]) -> Scan:
+        """Return a scan of these readers, perhaps none, with the features and the kind of labels of this one."""
         part = Scan(readers, self.batch_rows, self.expected)
         part._layout, part._label_kind = self.layout, self.label_kind
         return part
@@ -301,8 +305,14 @@ class Scan:
                 self.counts[reader.file.name] += part.rows.n_rows
                 self.dropped += part.total - part.rows.n_rows
                 self.fraction = (done + part.fraction * reader.size) / total
+                self._report()
                 yield part
         self.fraction = 1.0
+        self._report()
+
+    def _report(self) -> None:
+        if self.progress is not None:
+            self.progress(self)
 
     def _read(self, layout: Layout) -> Iterator[tuple[int, Reader, Slice]]:
         done, kind = 0, self.label_kind

@@ -13,28 +13,40 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mergesvm.data.labels import Label
+from mergesvm.data.layout import Layout
 from mergesvm.data.rows.base import Rows
 from mergesvm.data.rows.convert import as_rows
+from mergesvm.data.scan import Scan
 from mergesvm.engines.threads import resolve_engine
 from mergesvm.errors import ParameterError
 from mergesvm.estimators.classes import LabelType, all_labels, declared_labels
 from mergesvm.features.base import FeatureMap
 from mergesvm.knowledge.learning.learner import freeze_on_root
 
-INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "_label_type", "_declared")
+INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "_categories", "_label_type", "_declared")
 """What an estimator keeps of its input beside the result."""
+
+
+def input_of(estimator: BaseEstimator) -> dict[str, Any]:
+    """What an estimator keeps of its input, such as ``n_features_in_``."""
+    return {name: getattr(estimator, name) for name in INPUT_ATTRIBUTES if hasattr(estimator, name)}
+
+
+def set_input(estimator: BaseEstimator, kept: dict[str, Any]) -> None:
+    """Replace what an estimator keeps of its input by that of another time, or of another rank."""
+    for name in INPUT_ATTRIBUTES:
+        vars(estimator).pop(name, None)
+    vars(estimator).update(kept)
 
 
 @contextmanager
 def restore_input_on_failure(estimator: BaseEstimator) -> Iterator[None]:
     """Restore what is kept of the input, such as ``n_features_in_``, if the block raises, or is interrupted."""
-    before = {name: getattr(estimator, name) for name in INPUT_ATTRIBUTES if hasattr(estimator, name)}
+    before = input_of(estimator)
     try:
         yield
     except BaseException:
-        for name in INPUT_ATTRIBUTES:
-            estimator.__dict__.pop(name, None)
-        estimator.__dict__.update(before)
+        set_input(estimator, before)
         raise
 
 
@@ -65,14 +77,25 @@ def _rows_to_learn(estimator: BaseEstimator, X: Any, y: Any, reset: bool, empty:
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", None)
     rows.names = None if names is None else tuple(names)  # only names that scikit-learn accepts
+    rows.categories = getattr(estimator, "_categories", ())
     labels = column_or_1d(y, warn=True, dtype=None) if getattr(y, "ndim", 1) == 2 else y
     return rows, labels
+
+
+def keep_columns_of_scan(estimator: BaseEstimator, scan: Scan, y: Any, sample_weight: Any, reset: bool) -> None:
+    """Keep the columns of a scan as those of the input, and raise an error for labels or weights beside it."""
+    if y is not None or sample_weight is not None:
+        raise ParameterError("A scan has labels and weights of its own: leave out y and sample_weight.")
+    _keep_label_type(estimator, None, reset)
+    if reset:
+        set_input_columns(estimator, scan.layout)
 
 
 def _keep_label_type(estimator: BaseEstimator, y: Any, reset: bool) -> None:
     kind = LabelType() if y is None else LabelType.of(y)
     if reset:
-        estimator.__dict__.pop("_declared", None)
+        vars(estimator).pop("_declared", None)
+        vars(estimator).pop("_categories", None)
     else:
         kind = kind.joined(getattr(estimator, "_label_type", kind))
     estimator._label_type = kind
@@ -104,8 +127,8 @@ def join_classes(estimator: BaseEstimator, other: BaseEstimator, reset: bool) ->
 
 
 def frozen_map_of(mapping: FeatureMap, rows: Any, labels: Any, engine: Any) -> FeatureMap:
-    """Freeze the map on these rows, on one rank for all; with collections it stays as it is."""
-    if not isinstance(rows, Rows):
+    """Freeze the map on these rows or files, on one rank for all; with collections it stays as it is."""
+    if not isinstance(rows, (Rows, Scan)):
         return mapping
     return freeze_on_root(resolve_engine(engine)[1], partial(mapping.freeze, rows, labels), rows)
 
@@ -125,9 +148,9 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def set_input_columns(estimator: BaseEstimator, width: int, names: Iterable[str] | None) -> None:
+def set_input_columns(estimator: BaseEstimator, layout: Layout) -> None:
     """Set ``n_features_in_`` and ``feature_names_in_`` as scikit-learn does for a table."""
-    estimator.n_features_in_ = width
-    estimator.__dict__.pop("feature_names_in_", None)
-    if names is not None:
-        estimator.feature_names_in_ = np.array(tuple(names), dtype=object)
+    estimator.n_features_in_, estimator._categories = layout.width, layout.categories
+    vars(estimator).pop("feature_names_in_", None)
+    if layout.names is not None:
+        estimator.feature_names_in_ = np.array(layout.names, dtype=object)

@@ -1,4 +1,4 @@
-"""Input handling of ParallelKernelSVC: rows in memory, rows of MPI ranks, and partitions of a cluster."""
+"""Input handling of ParallelKernelSVC: rows in memory, rows of MPI ranks, partitions of a cluster, and files."""
 
 from __future__ import annotations
 
@@ -8,19 +8,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
-from mergesvm.engines.threads import resolve_engine
+from mergesvm.data.loading import is_small, load_own
+from mergesvm.data.scan import Scan
+from mergesvm.engines.threads import Threads, resolve_engine
 from mergesvm.errors import DataError, ParameterError
 from mergesvm.estimators.base import BaseClassifier
-from mergesvm.estimators.inputs import declare_classes, rows_to_learn
+from mergesvm.estimators.inputs import declare_classes, keep_columns_of_scan, rows_to_learn
 from mergesvm.methods.kernel.identity.row_ids import HASHED, as_row_ids, is_hashed
 from mergesvm.methods.kernel.training import check_rows
-from mergesvm.methods.kernel.units import Collection, RowIds
+from mergesvm.methods.kernel.units import COPIES_OF_ROWS, Collection, RowIds
 
 
 def rows_to_fit(
     estimator: BaseClassifier, X: Any, y: Any, sample_weight: Any, classes: Any, row_ids: Any
-) -> tuple[Batch | Collection, RowIds]:
-    """Rows for ``fit``, in memory or as a collection on the engine's workers, and the ids of those in memory."""
+) -> tuple[Batch | Collection | Scan, RowIds]:
+    """Rows for ``fit``, in memory or on the engine's workers, and the ids of those in memory.
+
+    The latter are a collection, or files that the workers read.
+    """
+    spread = resolve_engine(estimator.engine)[1]
+    if isinstance(X, Scan) and not (spread is None or spread.ranks.spmd or is_small(X, spread)):
+        if row_ids is not None and not is_hashed(row_ids):
+            raise ParameterError('The workers read the files, so that row_ids can only be "hash", not one id per row.')
+        keep_columns_of_scan(estimator, X, y, sample_weight, True)
+        declare_classes(estimator, (), classes)
+        return X, row_ids
     if not is_collection(estimator, X):
         return rows_in_memory(estimator, X, y, sample_weight, classes, row_ids, reset=True)
     rows = _collection(estimator, X, y, sample_weight, row_ids, reset=True)
@@ -44,17 +56,22 @@ def rows_in_memory(
             "X is a collection, which fit and forget accept. Pass rows in memory, X.compute() and y.compute(), or call "
             "fit with all rows."
         )
-    spread = resolve_engine(estimator.engine)[1]
-    rows, labels = rows_to_learn(estimator, X, y, reset, estimator.engine, own=True)
-    may_be_empty = spread is not None and spread.ranks.spmd
+    engine = resolve_engine(estimator.engine)[1] or Threads()
+    may_be_empty = engine.ranks.spmd
+    read: Batch | None = None
+    if isinstance(X, Scan):
+        engine.ranks.on_all(lambda: keep_columns_of_scan(estimator, X, y, sample_weight, reset))
+        read = load_own(X, engine, copies=COPIES_OF_ROWS)
+    else:
+        rows, labels = rows_to_learn(estimator, X, y, reset, estimator.engine, own=True)
 
     def checked() -> tuple[Batch, RowIds]:
-        batch = Batch.of(rows, labels, sample_weight, empty=may_be_empty)
+        batch = read or Batch.of(rows, labels, sample_weight, empty=may_be_empty)
         declare_classes(estimator, batch.labels.classes, classes)
         ids = row_ids if row_ids is None or is_hashed(row_ids) else as_row_ids(row_ids, batch.rows.n_rows)
         return batch if may_be_empty else check_rows(batch), ids
 
-    return checked() if spread is None else spread.ranks.on_all(checked)
+    return engine.ranks.on_all(checked)
 
 
 def ids_to_forget(estimator: BaseClassifier, row_ids: Any) -> Any:

@@ -10,11 +10,20 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.labels import Label
+from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Engine
+from mergesvm.engines.threads import Threads
 from mergesvm.errors import FormError, ParameterError
 from mergesvm.estimators.base import LinearClassifier
 from mergesvm.estimators.classes import LabelType, weights_of_seen
-from mergesvm.estimators.inputs import declare_classes, frozen_map_of, join_classes, rows_to_learn, set_input_columns
+from mergesvm.estimators.inputs import (
+    declare_classes,
+    frozen_map_of,
+    join_classes,
+    keep_columns_of_scan,
+    rows_to_learn,
+    set_input_columns,
+)
 from mergesvm.features.base import FeatureMap
 from mergesvm.knowledge.algebra import added, merge, subtracted
 from mergesvm.knowledge.knowledge import Knowledge
@@ -142,14 +151,17 @@ class MergeSVC(LinearClassifier):
         self.precision = precision
         self.engine, self.n_jobs = engine, n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from these rows, discarding earlier ones, and solve."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from these rows, discarding earlier ones, and solve.
+
+        X may be a scan of files (:func:`mergesvm.scan`), with labels and weights of its own.
+        """
         with self._fitting():
             knowledge = self._learn(X, y, sample_weight, reset=True)
             model = self._solve(knowledge, self._current_options())
             return self._keep(replace(knowledge, provenance=()), Running().plus(*knowledge.provenance), model)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows.
 
         ``classes``, if given, declares all classes, as in ``SGDClassifier``: those without rows yet have a column in
@@ -164,7 +176,7 @@ class MergeSVC(LinearClassifier):
                 return self._keep(replace(piece, provenance=()), Running().plus(*piece.provenance))
             return self._keep(added([known.sums, piece]), known.running.plus(*piece.provenance))
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Remove rows that were learned before, exactly: the model is as if they had never been learned.
 
         The provenance of :attr:`knowledge_` records them as retired, with an id of their own.
@@ -192,12 +204,12 @@ class MergeSVC(LinearClassifier):
                 join_classes(self, other, reset=not hasattr(self, "_solved"))
             if hasattr(self, "_solved"):
                 return self._keep(merge([self.knowledge_, more], force=force), Running())
-            set_input_columns(self, more.signature.inputs, more.signature.names)
+            set_input_columns(self, more.layout)
             return self._keep(more, Running())
 
     def solved(self, knowledge: Knowledge, model: LinearModel | PairwiseModel, kind: LabelType) -> Self:
         """Return the estimator as fitted: with knowledge, the model solved from it, and the type of its labels."""
-        set_input_columns(self, knowledge.signature.inputs, knowledge.signature.names)
+        set_input_columns(self, knowledge.layout)
         self._label_type = kind
         return self._keep(knowledge, Running(), model)
 
@@ -262,7 +274,12 @@ class MergeSVC(LinearClassifier):
     def _learn(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Knowledge:
         if self.engine is not None and getattr(self.engine, "root", None) is not None:
             raise ParameterError(f"A MergeSVC is fitted on all ranks: use {type(self.engine).__name__}(root=None).")
-        rows, labels = rows_to_learn(self, X, y, reset, self.engine, own=True)
+        if isinstance(X, Scan):
+            rows, labels = X, None
+            on_all = (self.engine or Threads()).ranks.on_all
+            on_all(lambda: keep_columns_of_scan(self, X, y, sample_weight, reset))
+        else:
+            rows, labels = rows_to_learn(self, X, y, reset, self.engine, own=True)
         if reset:
             anchor, features = None, frozen_map_of(self._feature_map(), rows, labels, self.engine)
         else:

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.batch import Batch
+from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Engine
 from mergesvm.engines.threads import resolve_engine
 from mergesvm.errors import EngineError, ParameterError
@@ -220,7 +221,7 @@ class ParallelKernelSVC(KernelClassifier):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         row_ids: Any = None,
@@ -232,7 +233,9 @@ class ParallelKernelSVC(KernelClassifier):
         Parameters
         ----------
         X, y, sample_weight
-            Rows in memory, or collections on the engine's workers.
+            Rows in memory, or collections on the engine's workers. X may be a scan of files (:func:`mergesvm.scan`),
+            with labels and weights of its own, of which ranks and the workers of a cluster read a part each. All rows
+            are kept in memory.
         row_ids : array of int or str, or "hash", optional
             Rows with the same id count once, whichever units hold them; it is an error if they differ. With "hash"
             rows of equal values and class count once: units compare them by a hash, with a key that is drawn for this
@@ -249,7 +252,7 @@ class ParallelKernelSVC(KernelClassifier):
             return self._begin(*rows_to_fit(self, X, y, sample_weight, None, row_ids), options, start)
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, row_ids: Any = None
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None, *, row_ids: Any = None
     ) -> Self:
         """Add rows, and train to the optimum of all rows, starting from the current dual variables.
 
@@ -318,7 +321,11 @@ class ParallelKernelSVC(KernelClassifier):
         return training
 
     def _begin(
-        self, rows: Batch | Collection, row_ids: RowIds, options: KernelOptions, start: tuple[Any, Any] = (None, None)
+        self,
+        rows: Batch | Collection | Scan,
+        row_ids: RowIds,
+        options: KernelOptions,
+        start: tuple[Any, Any] = (None, None),
     ) -> Self:
         threads, spread = resolve_engine(self.engine, self.n_jobs)
         ties, precision = "confidence" if self.break_ties else self.ties, self.precision or "float64"

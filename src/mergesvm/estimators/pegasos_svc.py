@@ -10,15 +10,26 @@ from sklearn.utils._param_validation import Interval
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label
+from mergesvm.data.loading import load
+from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Engine
 from mergesvm.engines.threads import resolve_engine
-from mergesvm.errors import FormError
+from mergesvm.errors import FormError, ParameterError
 from mergesvm.estimators.base import LinearClassifier, Number
 from mergesvm.estimators.classes import weights_of_seen
-from mergesvm.estimators.inputs import declare_classes, frozen_map_of, rows_to_learn, seed_of
+from mergesvm.estimators.inputs import (
+    declare_classes,
+    frozen_map_of,
+    input_of,
+    keep_columns_of_scan,
+    rows_to_learn,
+    seed_of,
+    set_input,
+)
 from mergesvm.features.base import FeatureMap
 from mergesvm.methods.pegasos.options import PegasosOptions
-from mergesvm.methods.pegasos.training import Pegasos, check_same_rows, train_pegasos
+from mergesvm.methods.pegasos.shared_rows import share_rows
+from mergesvm.methods.pegasos.training import Pegasos, train_pegasos
 from mergesvm.models.hyperplanes import Hyperplanes
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
@@ -74,7 +85,8 @@ class PegasosSVC(LinearClassifier):
         enough for tens of millions of steps).
     engine : Engine, optional
         Where binary problems are trained, each by one worker (default: threads); see :mod:`mergesvm.engines`. All
-        workers get all rows; under MPI all ranks must pass the same rows.
+        workers get all rows. Under MPI those of the root are sent to the ranks that pass None; others must pass the
+        same rows.
     n_jobs : int, optional
         Number of threads (default: one per core).
 
@@ -92,8 +104,9 @@ class PegasosSVC(LinearClassifier):
 
     Notes
     -----
-    Rows are accessed at random, and must fit into memory. C-ordered arrays of float64, float32 and 8- or 16-bit
-    integers and CSR arrays are used without a copy, everything else is converted once. 8-bit pixels are the fastest.
+    Rows are accessed at random, and must fit into memory, also those of files. C-ordered arrays of float64, float32 and
+    8- or 16-bit integers and CSR arrays are used without a copy, everything else is converted once. 8-bit pixels are
+    the fastest.
 
     Examples
     --------
@@ -149,12 +162,14 @@ class PegasosSVC(LinearClassifier):
         self.precision = precision
         self.engine, self.n_jobs = engine, n_jobs
 
-    def fit(self, X: Any, y: Any, initial: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, initial: Any = None, sample_weight: Any = None) -> Self:
         """Learn from these rows, discarding earlier ones.
 
         Parameters
         ----------
         X, y : rows and their labels
+            Or a scan of files (:func:`mergesvm.scan`), which has labels and weights of its own, and is read into
+            memory. Under MPI, ranks other than the root may pass None, and get the rows of the root.
         initial : MergeSVC, LinearModel or PairwiseModel, optional
             Model of the same classes, features and multi-class scheme, whose coefficients are the starting point. It
             saves about half to two thirds of the first thousands of steps. The first few hundred steps make a good
@@ -165,9 +180,9 @@ class PegasosSVC(LinearClassifier):
         """
         with self._fitting():
             self._options().check()
-            return self._begin(self._batch(X, y, sample_weight, reset=True), y, initial)
+            return self._begin(self._batch(X, y, sample_weight, reset=True), X, y, initial)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Continue with more rows: ``n_iter`` further steps in every binary problem with rows of both classes.
 
         ``classes``, if given, declares all classes, as in ``SGDClassifier``: those without rows yet have a column in
@@ -180,17 +195,18 @@ class PegasosSVC(LinearClassifier):
             batch = self._batch(X, y, sample_weight, reset=before is None)
             declare_classes(self, batch.labels.classes, classes)
             if before is None:
-                return self._begin(batch, y)
+                return self._begin(batch, X, y)
             features, options = before.signature.features, self._options((*before.rows, *batch.labels.classes))
             self._learned = train_pegasos(
                 batch, features, options, before=before, engine=self.engine, n_jobs=self.n_jobs
             )
             return self
 
-    def _begin(self, batch: Batch, y: Any, initial: Any = None) -> Self:
+    def _begin(self, batch: Batch, X: Any, y: Any, initial: Any = None) -> Self:
+        rows, labels = (X, None) if isinstance(X, Scan) else (batch.rows, y)
         self._learned = train_pegasos(
             batch,
-            frozen_map_of(self._feature_map(), batch.rows, y, self.engine),
+            frozen_map_of(self._feature_map(), rows, labels, self.engine),
             self._options(batch.labels.classes),
             seed=seed_of(self.random_state),
             initial=None if initial is None else _initial_model(initial),
@@ -200,14 +216,34 @@ class PegasosSVC(LinearClassifier):
         return self
 
     def _batch(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Batch:
+        """The rows to learn from; under MPI those of the root, on all ranks."""
         spread = resolve_engine(self.engine)[1]
-        rows, labels = rows_to_learn(self, X, y, reset, self.engine)
-        if spread is None:
-            return Batch.of(rows, labels, sample_weight)
-        batch = spread.ranks.on_all(lambda: Batch.of(rows, labels, sample_weight))
-        if spread.ranks.spmd:
-            check_same_rows(batch, spread)
+        if spread is None or not spread.ranks.spmd:
+            return self._own_batch(X, y, sample_weight, reset)
+        ranks = spread.ranks
+        if isinstance(X, Scan) and ranks.own_files:
+            raise ParameterError(
+                "With MPI(local=True) each rank has files of its own, but Pegasos needs the same rows on all ranks, "
+                "which the root reads. Leave out local=True, or use MergeSVC."
+            )
+        # Files are read by the root alone.
+        given = X is not None or y is not None
+        read = given and (ranks.is_root or not isinstance(X, Scan))
+
+        def own() -> tuple[Batch, dict[str, Any]] | None:
+            return (self._own_batch(X, y, sample_weight, reset), input_of(self)) if read else None
+
+        batch, kept = share_rows(ranks.on_all(own), spread)
+        set_input(self, kept)
         return batch
+
+    def _own_batch(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Batch:
+        """The rows that are given in this process."""
+        if isinstance(X, Scan):
+            keep_columns_of_scan(self, X, y, sample_weight, reset)
+            return load(X)
+        rows, labels = rows_to_learn(self, X, y, reset)
+        return Batch.of(rows, labels, sample_weight)
 
     def forget(self, X: Any, y: Any = None) -> NoReturn:  # noqa: ARG002
         """Raise an error: with the hinge loss there are no sums from which rows could be subtracted."""

@@ -16,7 +16,7 @@ from mergesvm.data.layout import Layout
 from mergesvm.data.scan import Scan
 from mergesvm.errors import DataError, FeatureMapError, ParameterError
 from mergesvm.estimators.base import POSITIVE_INTEGER, LinearClassifier, Number
-from mergesvm.estimators.inputs import declare_classes, rows_to_learn, set_input_columns
+from mergesvm.estimators.inputs import declare_classes, keep_columns_of_scan, rows_to_learn, set_input_columns
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.identity import Identity
 from mergesvm.knowledge.knowledge import Knowledge
@@ -142,7 +142,7 @@ class RecursiveSVC(LinearClassifier):
                 weights = balanced_weights(batch)
             elif weights is not None:
                 given_weights(weights, batch.labels.classes)  # raises an error for a misspelt class
-            live = self._new_live(Layout(rows.width, rows.names), self._frozen_map(rows, labels), weights)
+            live = self._new_live(rows.layout, self._frozen_map(rows, labels), weights)
             live.learn(batch)
             self.live_ = live
             return self
@@ -167,7 +167,7 @@ class RecursiveSVC(LinearClassifier):
             batch = Batch.of(rows, labels, sample_weight)
             declare_classes(self, batch.labels.classes, classes)
             if live is None:
-                live = self._new_live(Layout(rows.width, rows.names), self._frozen_map(rows, labels), self.class_weight)
+                live = self._new_live(rows.layout, self._frozen_map(rows, labels), self.class_weight)
             live.learn(batch)
             self.live_ = live
             return self
@@ -192,7 +192,7 @@ class RecursiveSVC(LinearClassifier):
                 return self.learn_one(x, y, weight)
             x = _plain_row(x)
             names = tuple(x) if isinstance(x, Mapping) else None
-            set_input_columns(self, len(x), names)
+            set_input_columns(self, Layout(len(x), names))
             mapping = self._feature_map()
             if not mapping.frozen:
                 raise FeatureMapError(
@@ -246,7 +246,7 @@ class RecursiveSVC(LinearClassifier):
                 )
         self = cls(**known | parameters)
         self._validate_params()
-        set_input_columns(self, knowledge.layout.width, knowledge.layout.names)
+        set_input_columns(self, knowledge.layout)
         self.live_ = LiveModel.of(knowledge, self._options(self.class_weight))
         return self
 
@@ -290,12 +290,10 @@ class RecursiveSVC(LinearClassifier):
         return mapping if isinstance(mapping, Identity) else mapping.freeze(rows, labels)
 
     def _learn_scan(self, scan: Scan, y: Any, sample_weight: Any, live: LiveModel | None) -> Self:
-        if y is not None or sample_weight is not None:
-            raise ParameterError("A scan has its own labels and weights: leave out y and sample_weight.")
+        keep_columns_of_scan(self, scan, y, sample_weight, live is None)
         if live is None:
             mapping = self._feature_map()
             live = self._new_live(scan.layout, mapping.freeze(scan), self.class_weight)
-            set_input_columns(self, scan.layout.width, scan.layout.names)
         elif scan.layout != live.signature.layout:
             raise DataError("The columns differ from those learned before. Scan with like=estimator.to_knowledge().")
         for batch in live.batches(scan):

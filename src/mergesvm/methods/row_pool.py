@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.rows.base import Rows, spans
+from mergesvm.data.rows.convert import STORED_TYPES
 from mergesvm.data.rows.dense import DenseRows
 from mergesvm.data.rows.sparse import DensifiedRows, SparseRows
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.identity import Identity
-
-STORED_TYPES = ("u1", "i1", "u2", "i2", "f4", "f8")
-"""Array types that are used without a copy; others are converted once."""
 
 BLOCK_VALUES = 1 << 20
 """Number of values that are checked or scored at a time."""
@@ -156,11 +154,11 @@ def _matrix(rows: Rows) -> Any:
     if isinstance(rows, (SparseRows, DensifiedRows)):
         # Random access to rows of CSR is as fast as to dense rows, whatever the density.
         matrix = (rows.rows if isinstance(rows, DensifiedRows) else rows).block(0, rows.n_rows)
-        return matrix if matrix.dtype in map(np.dtype, STORED_TYPES) else matrix.astype(np.float64)
+        return matrix if matrix.dtype in STORED_TYPES else matrix.astype(np.float64)
     if isinstance(rows, DenseRows):
         # Booleans are bytes.
         array = rows.array.view(np.uint8) if rows.array.dtype == bool else rows.array
-        if array.dtype in map(np.dtype, STORED_TYPES):
+        if array.dtype in STORED_TYPES:
             return np.ascontiguousarray(array)
     matrix = np.empty((rows.n_rows, rows.width))
     for start, stop in rows.blocks():

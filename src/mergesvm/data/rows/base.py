@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mergesvm.data.layout import Categories, Layout
 from mergesvm.errors import DataError
 
 BLOCK_BYTES = 32 * 2**20
@@ -26,11 +27,14 @@ class Rows(ABC):
         The shape.
     names : tuple of str or None
         Names of the columns, if the source has them.
+    categories : tuple of (column, values)
+        The columns of the source that are one-hot encoded.
     """
 
     n_rows: int
     width: int
     names: tuple[str, ...] | None = None
+    categories: Categories = ()
     source: str = "Input X"
     """The name of the source in error messages."""
     first: int = 0
@@ -47,6 +51,11 @@ class Rows(ABC):
     def blocks(self) -> Iterator[tuple[int, int]]:
         """Yield spans of rows of at most :data:`BLOCK_BYTES` as float64, but of at least 256 rows."""
         return spans(self.n_rows, max(MIN_BLOCK_ROWS, BLOCK_BYTES // (8 * self.width)))
+
+    @property
+    def layout(self) -> Layout:
+        """The features of the rows."""
+        return Layout(self.width, self.names, self.categories)
 
     def part(self, start: int, stop: int) -> Rows:
         """Return a view of rows ``start`` to ``stop``; error messages keep the row numbers of the whole."""
@@ -82,7 +91,8 @@ class Rows(ABC):
 class _Part(Rows):
     def __init__(self, rows: Rows, start: int, stop: int) -> None:
         self.rows, self.start = rows, start
-        self.n_rows, self.width, self.names = stop - start, rows.width, rows.names
+        self.n_rows, self.width = stop - start, rows.width
+        self.names, self.categories = rows.names, rows.categories
         self.source, self.first = rows.source, rows.first
 
     def block(self, start: int, stop: int) -> Any:

@@ -14,6 +14,9 @@ from mergesvm.data.rows.sparse import SparseRows
 from mergesvm.data.rows.tables import TableRows
 from mergesvm.errors import DataError
 
+STORED_TYPES = tuple(map(np.dtype, ("u1", "i1", "u2", "i2", "f4", "f8")))
+"""Types of arrays in which methods that need rows at hand keep them; others are converted once."""
+
 
 def as_rows(X: Any, *, empty: bool = False) -> Rows:
     """Return rows of a numpy array, a scipy sparse array, a pandas, polars or Arrow table, or nested sequences.
@@ -53,7 +56,8 @@ def copy_of_rows(rows: Rows, start: int, stop: int) -> Rows:
     """Return rows ``start`` to ``stop`` without the rest, to be sent to another process."""
     block = rows.block(start, stop)
     part: Rows = DenseRows(block) if isinstance(block, np.ndarray) else SparseRows(block)
-    part.names, part.source, part.first = rows.names, rows.source, rows.first + start
+    part.names, part.categories = rows.names, rows.categories
+    part.source, part.first = rows.source, rows.first + start
     return part
 
 

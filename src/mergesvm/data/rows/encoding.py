@@ -35,6 +35,7 @@ def encode_features(batch: Any, layout: Layout, unknown: str, source: str, first
         else:
             columns.append(numeric_column(batch.column(name), name, source, first))
     rows = ColumnRows(columns, layout.names)
+    rows.categories = layout.categories
     rows.source, rows.first = source, first
     return rows
 

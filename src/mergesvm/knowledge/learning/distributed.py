@@ -8,11 +8,10 @@ from typing import Any
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.cluster_table import TableColumns, record_batches, sendable_parts
+from mergesvm.data.division import divided
 from mergesvm.data.layout import Layout
 from mergesvm.data.scan import Scan
-from mergesvm.data.text_parser.label_kinds import KINDS
 from mergesvm.engines.base import Engine, PartitionedRows
-from mergesvm.errors import CutError, LabelKindError
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.local import Progress, learn_batch, learn_scan
 from mergesvm.knowledge.learning.options import SumOptions, named_layout
@@ -28,40 +27,10 @@ MIN_PART_MATRICES = 64
 def learn_scan_distributed(
     scan: Scan, options: SumOptions, engine: Engine, progress: Progress | None = None
 ) -> PartialResult:
-    """Learn from files, divided among the workers by size; under MPI with own files, from those of each rank.
-
-    If a file turns out not to be divisible, start again with whole files; if labels written as text turn out to be of
-    another kind than the first ones, start again with the kind that fits all of them.
-    """
-    if engine.ranks.own_files:
-        _agree_on_labels(scan, engine, 1)
-    try:
-        return _learn_scan(scan, options, engine, progress)
-    except LabelKindError:
-        _agree_on_labels(scan, engine)
-        return _learn_scan(scan, options, engine, progress)
-
-
-def _agree_on_labels(scan: Scan, engine: Engine, blocks: int | None = None) -> None:
-    """Choose the kind of labels on the root; if each rank has its own files, one that fits those of all ranks."""
-    if not engine.ranks.own_files:
-        engine.ranks.on_root(scan.settle_labels)
-        return
-    fitting = engine.map(lambda _: scan.fitting_label_kinds(blocks), range(engine.workers))
-    scan.settle_labels(tuple(kind for kind in KINDS if all(kind in kinds for kinds in fitting)))
-
-
-def _learn_scan(scan: Scan, options: SumOptions, engine: Engine, progress: Progress | None) -> PartialResult:
-    ranks = engine.ranks
-    if ranks.own_files:
-        return _learn_parts(scan, [scan], options, engine, progress)
+    """Learn from files, divided among the workers by size; under MPI with own files, from those of each rank."""
     matrix, workers = 8 * options.signature(scan.layout).width ** 2, engine.workers
     count = workers * max(1, min(MAX_PARTS_PER_WORKER, scan.size // (workers * MIN_PART_MATRICES * matrix)))
-    try:
-        return _learn_parts(scan, ranks.on_root(lambda: scan.parts(count)), options, engine, progress)
-    except CutError:
-        parts = ranks.on_root(lambda: scan.parts(count, whole=True))
-        return _learn_parts(scan, parts, options, engine, progress)
+    return divided(scan, engine, count, lambda parts: _learn_parts(scan, parts, options, engine, progress))
 
 
 def _learn_parts(

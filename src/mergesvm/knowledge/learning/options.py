@@ -71,4 +71,4 @@ def named_layout(rows: Rows, names: Sequence[str] | None) -> Layout:
         rows.names, width = tuple(str(name) for name in names), rows.width
         if len(rows.names) != width or len(set(rows.names)) < width:
             raise ParameterError(f"feature_names must be {width} different names, one per column, not {list(names)!r}.")
-    return Layout(rows.width, rows.names)
+    return rows.layout

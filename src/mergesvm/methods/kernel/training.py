@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label
 from mergesvm.data.rows.convert import as_rows
+from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Engine
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, ParameterError, SubtractionError
@@ -60,7 +61,7 @@ class KernelTraining:
 
     def __init__(
         self,
-        rows: Batch | Collection,
+        rows: Batch | Collection | Scan,
         options: KernelOptions,
         n_units: int | None,
         engine: Engine,

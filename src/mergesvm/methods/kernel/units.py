@@ -1,9 +1,9 @@
-"""Creation of units from rows in memory, from the rows of MPI ranks, or from partitions of a cluster."""
+"""Creation of units from rows in memory, from the rows of MPI ranks, from partitions of a cluster, or from files."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
+from mergesvm.data.division import divided
 from mergesvm.data.labels import label_kind
+from mergesvm.data.loading import load
 from mergesvm.data.rows.convert import copy_of_rows
+from mergesvm.data.scan import Scan
 from mergesvm.engines.base import Actors, Engine
 from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, ParameterError
@@ -27,6 +30,9 @@ RowIds = NDArray[Any] | str | None
 
 USES = {NO_IDS: "no row_ids", OWN_IDS: "one id per row in row_ids", HASHED: 'row_ids="hash"'}
 """How a call has identified rows, as errors say it."""
+
+COPIES_OF_ROWS = 2
+"""Rows that are read from files are in memory this many times when a unit takes them over."""
 
 
 @dataclass(frozen=True)
@@ -74,16 +80,19 @@ class PartitionReader:
 
 
 def make_units(
-    rows: Batch | Collection, ids: NDArray[Any] | None, method: str, n_units: int | None, engine: Engine
+    rows: Batch | Collection | Scan, ids: NDArray[Any] | None, method: str, n_units: int | None, engine: Engine
 ) -> tuple[Actors[Any], Signature]:
     """Create the units of a training run, and the signature of their rows.
 
     Rows in memory, with their ids if there are any, are divided evenly; under MPI each rank is a unit with its own
-    rows. Each partition of a collection is a unit, on the worker that holds it.
+    rows. Each partition of a collection is a unit, on the worker that holds it. Files are divided among the workers,
+    which read them.
     """
     kind = GradientUnit if method == "gradient" else Unit
     if isinstance(rows, Collection):
         return _units_of_partitions(rows, kind, n_units, engine)
+    if isinstance(rows, Scan):
+        return _units_of_files(rows, kind, n_units or engine.workers, engine)
     if engine.ranks.spmd:
         if n_units not in (None, engine.workers):
             raise ParameterError(
@@ -105,7 +114,7 @@ def parts_of(ids: NDArray[Any] | None, parts: Sequence[Batch]) -> list[NDArray[A
     return [None] * len(parts) if ids is None else [*np.split(ids, ends[:-1])]
 
 
-def identified_by(rows: Batch | Collection, row_ids: RowIds, engine: Engine) -> str:
+def identified_by(rows: Batch | Collection | Scan, row_ids: RowIds, engine: Engine) -> str:
     """How rows are identified: NO_IDS, OWN_IDS or HASHED, the same on all ranks."""
     given = rows.ids if isinstance(rows, Collection) and rows.ids is not None else row_ids
     use = NO_IDS if given is None else HASHED if isinstance(given, str) else OWN_IDS
@@ -161,8 +170,30 @@ def _unit(kind: type[Unit], rows: tuple[Batch, NDArray[Any] | None]) -> Unit:
     return kind(*rows)
 
 
+def _units_of_files(scan: Scan, kind: type[Unit], n_units: int, engine: Engine) -> tuple[Actors[Any], Signature]:
+    def build(parts: list[Scan]) -> Actors[Any]:
+        parts += [scan.with_readers([])] * (n_units - len(parts))
+        return engine.actors(_unit_of_part, parts, given=(kind,))
+
+    units = divided(scan, engine, n_units, build)
+    try:
+        columns = scan.layout
+        label_kinds: set[str | None] = {label_kind(label) for counts in units.call("counts") for label in counts}
+        scan.rows, scan.dropped, scan.fraction = sum(units.call("size")), sum(units.call("n_dropped")), 1.0
+        signature = Signature(Identity(), columns.width, columns.names, columns.categories)
+        return units, _joined([replace(signature, labels=labels) for labels in label_kinds or {None}])
+    except BaseException:
+        units.close()
+        raise
+
+
+def _unit_of_part(part: Scan, kind: type[Unit]) -> Unit:
+    return kind(load(part, copies=COPIES_OF_ROWS, empty=True), n_dropped=part.dropped)
+
+
 def _signature(batch: Batch) -> Signature:
-    return Signature(Identity(), batch.rows.width, batch.rows.names, labels=batch.labels.kind)
+    columns = batch.rows.layout
+    return Signature(Identity(), columns.width, columns.names, columns.categories, labels=batch.labels.kind)
 
 
 def _joined(signatures: Sequence[Signature]) -> Signature:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -94,7 +93,8 @@ def train_pegasos(
     labels = batch.labels
     if not labels.classes:
         raise DataError("There is nothing to learn: all rows have weight zero.")
-    signature = Signature(features, batch.rows.width, batch.rows.names, labels=labels.kind)
+    columns = batch.rows.layout
+    signature = Signature(features, columns.width, columns.names, columns.categories, labels=labels.kind)
     rows = dict(zip(labels.classes, labels.rows.tolist(), strict=True))
     if before is not None:
         _check_compatible(before.options, options)
@@ -104,7 +104,7 @@ def train_pegasos(
     if isinstance(options.class_weight, Mapping):
         given_weights(options.class_weight, classes)  # raises an error if these are not weights of the classes
     if spread is not None:
-        seed = spread.ranks.on_root(lambda: seed)
+        seed, initial = spread.ranks.on_root(lambda: (seed, initial))
     pool = RowPool.of(batch, features, threads)
     weights: dict[Label, float] = dict(zip(labels.classes, pool.class_weights().tolist(), strict=True))
     weights = weights if before is None else _added(before.weights, weights)
@@ -131,29 +131,6 @@ def train_pegasos(
 
 def _added(before: dict[Label, Any], now: dict[Label, Any]) -> dict[Label, Any]:
     return before | {label: before.get(label, 0) + count for label, count in now.items()}
-
-
-def check_same_rows(batch: Batch, engine: Engine) -> None:
-    """Raise an error if ranks have different rows: each trains some of the problems."""
-    digest = zlib.crc32(batch.labels.codes.tobytes())
-    if batch.weights is not None:
-        digest = zlib.crc32(batch.weights.tobytes(), digest)
-    for start, stop in batch.rows.blocks():
-        block = batch.rows.block(start, stop)
-        for array in (block,) if isinstance(block, np.ndarray) else (block.data, block.indices, block.indptr):
-            digest = zlib.crc32(np.ascontiguousarray(array).data, digest)
-    mine = batch.rows.n_rows, batch.labels.classes, batch.rows.width, digest
-    first = engine.ranks.on_root(lambda: mine)
-
-    def compare() -> None:
-        if mine != first:
-            raise DataError(
-                f"Pegasos needs the same rows on all ranks: rank {engine.ranks.rank} has {mine[0]:,} rows of classes "
-                f"{list(mine[1])!r}, and the first {first[0]:,} rows of {list(first[1])!r}, or different values. If "
-                f"each rank has its own rows, use MergeSVC."
-            )
-
-    engine.ranks.on_all(compare)
 
 
 def _keys(classes: tuple[Label, ...], multiclass: str) -> list[Key]:

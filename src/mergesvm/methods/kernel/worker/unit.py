@@ -44,8 +44,9 @@ class Unit:
     the working sets. It receives rows of other units only when they are needed there, as support vectors.
     """
 
-    def __init__(self, batch: Batch, ids: NDArray[Any] | None = None) -> None:
+    def __init__(self, batch: Batch, ids: NDArray[Any] | None = None, n_dropped: int = 0) -> None:
         self._local = LocalRows.of(batch, 0, ids)
+        self._n_dropped = n_dropped
         self._shared = LiftedStore()
         self._shared_labels: list[Label] = []
         self._shared_indices = EMPTY
@@ -59,6 +60,10 @@ class Unit:
     def size(self) -> int:
         """Number of rows."""
         return len(self._local)
+
+    def n_dropped(self) -> int:
+        """Number of rows that were not kept when files were read, because of missing values."""
+        return self._n_dropped
 
     def renumber(self, first: int) -> None:
         """Set the indices of the rows among those of all units, from ``first`` on."""
