@@ -62,9 +62,8 @@ class Stream:
         return list(pairwise(map(int, self.bounds)))
 
     def learned(self, begin: int, end: int, n_jobs: int = 1) -> Knowledge:
-        """The knowledge of some of the rows: as in the paper, sums about the origin, which are added as they are."""
-        origin = np.zeros(self.features.width)
-        return learn(self.X[begin:end], self.y[begin:end], features=self.features, anchor=origin, n_jobs=n_jobs)
+        """The knowledge of some of the rows."""
+        return learn(self.X[begin:end], self.y[begin:end], features=self.features, n_jobs=n_jobs)
 
 
 def hidden_layer(units: int, inputs: int, seed: int) -> HiddenLayer:
