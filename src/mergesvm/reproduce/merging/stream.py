@@ -25,6 +25,8 @@ from mergesvm.reproduce.timing import timed
 Model = LinearModel | PairwiseModel
 
 MAX_TEST_ROWS = 10_000
+MAX_ROWS = 200_000
+"""Rows of a stream, all of which are learned again at every stage."""
 
 ACTIVATION = "sigmoid"
 OPTIONS: dict[str, Any] = {"C": 1.0, "class_weight": "balanced", "multiclass": "ovr"}
@@ -44,12 +46,12 @@ class Stream:
 
     @classmethod
     def of(cls, data: PaperData, source: Source, n_slices: int, hidden: int, seed: int) -> Stream:
-        """Shuffle the rows; the last ones are test rows."""
+        """Shuffle the rows, of which at most ``MAX_ROWS`` are used; the last ones are test rows."""
         X, y = data.rows(source, seed)
-        order = np.random.default_rng(seed).permutation(len(y))
-        n_test = min(len(y) // 5, MAX_TEST_ROWS)
+        order = np.random.default_rng(seed).permutation(len(y))[:MAX_ROWS]
+        n_test = min(len(order) // 5, MAX_TEST_ROWS)
         X, y = X[order].astype(np.float64), y[order]
-        bounds = np.linspace(0, len(y) - n_test, n_slices + 1).astype(np.intp)
+        bounds = np.linspace(0, len(order) - n_test, n_slices + 1).astype(np.intp)
         _scale(X, X[: bounds[1]])
         features = hidden_layer(hidden, X.shape[1], seed).freeze(X[:1])
         return cls(X[: bounds[-1]], y[: bounds[-1]], bounds, X[bounds[-1] :], y[bounds[-1] :], features)
