@@ -75,7 +75,7 @@ def group_hashes(groups: Any) -> Hashes:
     array([ True, False,  True])
     """
     if isinstance(groups, CategoricalLabels):
-        known: Hashes = np.array([_hash(value) for value in groups.values], dtype=np.uint64)[groups.codes]
+        known: Hashes = np.array([label_hash(value) for value in groups.values], dtype=np.uint64)[groups.codes]
         return known
     try:
         array = as_labels(groups)
@@ -87,7 +87,7 @@ def group_hashes(groups: Any) -> Hashes:
         raise DataError(
             f"groups must contain one string, integer or boolean per row: {_of_groups(str(error))}"
         ) from None
-    table = np.array([_hash(label) for label in labels.classes], dtype=np.uint64)
+    table = np.array([label_hash(label) for label in labels.classes], dtype=np.uint64)
     found: Hashes = table[labels.codes]
     return found
 
@@ -106,8 +106,8 @@ def _of_groups(said: str) -> str:
     return re.sub(r"\by\b", "groups", first).replace("Labels", "groups").replace("label", "group")
 
 
-def _hash(label: Label) -> int:
-    # 1, 1.0 and True are the same group, as they are the same class.
+def label_hash(label: Label) -> int:
+    """Return a hash of a label or group, of 64 bits; 1, 1.0 and True have the same."""
     text = label if isinstance(label, str) else str(int(label))
     kind = b"text" if isinstance(label, str) else b"number"
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=kind).digest()

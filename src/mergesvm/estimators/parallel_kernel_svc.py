@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mergesvm.data.batch import Batch
 from mergesvm.engines.base import Engine
 from mergesvm.engines.threads import resolve_engine
-from mergesvm.errors import DataError, EngineError, ParameterError
-from mergesvm.estimators.base import POSITIVE_INTEGER, POSITIVE_NUMBER, BaseClassifier, Number
-from mergesvm.estimators.classes import all_labels
-from mergesvm.estimators.inputs import declare_classes, rows_to_learn, rows_to_predict
+from mergesvm.errors import EngineError, ParameterError
+from mergesvm.estimators.base import POSITIVE_INTEGER, POSITIVE_NUMBER, Number
+from mergesvm.estimators.kernel_classifier import KernelClassifier
+from mergesvm.estimators.kernel_inputs import ids_to_forget, rows_in_memory, rows_to_fit, rows_to_forget, where_to_start
 from mergesvm.methods.kernel.options import STOPPING_RULES, KernelOptions
 from mergesvm.methods.kernel.trainer import ProgressPrinter
-from mergesvm.methods.kernel.training import KernelTraining, check_rows
-from mergesvm.methods.kernel.units import Collection
-from mergesvm.models.kernel import KernelModel
+from mergesvm.methods.kernel.training import KernelTraining
+from mergesvm.methods.kernel.units import Collection, RowIds
 from mergesvm.models.kernel_function import KERNELS, Kernel
 from mergesvm.models.solution import KERNEL_SOLVERS
 
 
-class ParallelKernelSVC(BaseClassifier):
+class ParallelKernelSVC(KernelClassifier):
     """Kernel support vector classifier, trained in parallel by units that each hold their own rows.
 
     It solves problem (2) of Alpcan and Bauckhage: maximise sum(alpha) - alpha' Q alpha / 2 - M beta (y'alpha)^2 / 2
@@ -78,6 +74,9 @@ class ParallelKernelSVC(BaseClassifier):
         Maximum number of support vectors per pair of classes, for method "active-set".
     accelerated : bool
         Whether method "gradient" uses Nesterov momentum, restarted when the objective decreases.
+    kappa : float, optional
+        The step of method "gradient" (default: within the bound of theorem 1 of the paper, 2 / lambda, where lambda is
+        an upper bound of the largest eigenvalue of Q + M beta y y'). A larger one is taken, with a warning.
     working_set : int
         Number of rows in the working set.
     cache_size : float
@@ -120,6 +119,9 @@ class ParallelKernelSVC(BaseClassifier):
         The largest remaining violation of the optimality conditions.
     traffic_ : Exchange
         Bytes that each unit sent and received in each communication round of the last training run.
+    history_ : TrainingHistory
+        Objective, violation, number of support vectors, step and bytes of each iteration of the last training run; its
+        method ``rate()`` measures the rate of convergence of theorem 2.
     n_features_in_ : int
     feature_names_in_ : array of str
 
@@ -144,7 +146,7 @@ class ParallelKernelSVC(BaseClassifier):
     _result_attribute = "_model"
     _training: KernelTraining | None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseClassifier._parameter_constraints,
+        **KernelClassifier._parameter_constraints,
         "kernel": [StrOptions({*KERNELS, "precomputed"}), callable],
         "gamma": [StrOptions({"scale", "auto"}), POSITIVE_NUMBER],
         "C": [POSITIVE_NUMBER],
@@ -158,6 +160,7 @@ class ParallelKernelSVC(BaseClassifier):
         "max_iter": [POSITIVE_INTEGER, Options(Integral, {-1}), None],
         "max_support_vectors": [Number(Integral, 2, None, closed="left"), None],
         "accelerated": ["boolean"],
+        "kappa": [POSITIVE_NUMBER, None],
         "working_set": [Number(Integral, 4, None, closed="left")],
         "cache_size": [POSITIVE_NUMBER],
         "break_ties": ["boolean"],
@@ -183,6 +186,7 @@ class ParallelKernelSVC(BaseClassifier):
         max_iter: int | None = None,
         max_support_vectors: int | None = None,
         accelerated: bool = False,
+        kappa: float | None = None,
         working_set: int = 512,
         cache_size: float = 2000.0,
         precision: str | None = None,
@@ -195,7 +199,7 @@ class ParallelKernelSVC(BaseClassifier):
         self.kernel, self.gamma, self.degree, self.coef0 = kernel, gamma, degree, coef0
         self.C, self.beta, self.class_weight = C, beta, class_weight
         self.units, self.engine, self.n_jobs = units, engine, n_jobs
-        self.method, self.accelerated = method, accelerated
+        self.method, self.accelerated, self.kappa = method, accelerated, kappa
         self.tol, self.stop, self.max_iter = tol, stop, max_iter
         self.max_support_vectors = max_support_vectors
         self.working_set, self.cache_size = working_set, cache_size
@@ -203,35 +207,74 @@ class ParallelKernelSVC(BaseClassifier):
         self.ties, self.break_ties, self.decision_function_shape = ties, break_ties, decision_function_shape
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model to these rows; under MPI, to those of all ranks."""
-        with self._fitting():
-            options = self._options()
-            return self._begin(self._rows(X, y, sample_weight), options)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        row_ids: Any = None,
+        initial: Any = None,
+        initial_active_set: Any = None,
+    ) -> Self:
+        """Fit the model to these rows; under MPI, to those of all ranks.
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows in memory, or collections on the engine's workers.
+        row_ids : array of int or str, or "hash", optional
+            Rows with the same id count once, whichever units hold them; it is an error if they differ. With "hash"
+            rows of equal values and class count once: units compare them by a hash, with a key that is drawn for this
+            training. ``support_`` has the index of the first copy.
+        initial : array of shape (rows,), optional
+            Dual variables to start method "gradient" from, for each pair of classes that a row takes part in (default:
+            0); under MPI those of the rank's rows.
+        initial_active_set : array of int, optional
+            Indices of the rows that method "active-set" starts without, counted as in ``support_`` (default: all). The
+            other rows are the first working set.
+        """
+        with self._fitting():
+            options, start = self._options(), where_to_start(self, initial, initial_active_set)
+            return self._begin(*rows_to_fit(self, X, y, sample_weight, None, row_ids), options, start)
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, row_ids: Any = None
+    ) -> Self:
         """Add rows, and train to the optimum of all rows, starting from the current dual variables.
 
         ``classes``, if given, declares all classes, as in ``SGDClassifier``: those without rows yet have a column in
         ``decision_function`` and ``predict_proba``, and are never predicted. Without it, new classes are added when
-        they occur.
+        they occur. ``row_ids`` are needed if :meth:`fit` had them; rows that were learned already count once.
         """
         with self._fitting():
             if not hasattr(self, "_model"):
                 options = self._options()
-                return self._begin(self._rows(X, y, sample_weight, classes), options)
-            batch = self._batch(X, y, sample_weight, False, classes)
+                return self._begin(*rows_to_fit(self, X, y, sample_weight, classes, row_ids), options)
+            rows, ids = rows_in_memory(self, X, y, sample_weight, classes, row_ids, reset=False)
             training = self._continued()
-            training.add(batch)
+            training.add(rows, ids)
             return self._train(training)
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Remove rows, and train to the optimum of the remaining ones."""
+    def forget(self, X: Any = None, y: Any = None, sample_weight: Any = None, *, row_ids: Any = None) -> Self:
+        """Remove rows, or the rows with some ids, and train to the optimum of the remaining ones.
+
+        Rows are found at whichever unit holds them; under MPI all rows that any rank names are removed, and a rank may
+        name none. If a row is not found, an error is raised on all ranks and nothing changes. Rows may be a collection
+        on the engine's workers.
+        """
         check_is_fitted(self)
+        if (X is None) == (row_ids is None):
+            raise ParameterError("Pass either the rows to forget, X and y, or their row_ids.")
         with self._fitting():
-            batch = self._batch(X, y, sample_weight, False)
-            training = self._continued()
-            training.remove(batch)
+            if row_ids is not None:
+                ids = ids_to_forget(self, row_ids)
+                training = self._continued()
+                training.remove_ids(ids)
+            else:
+                rows = rows_to_forget(self, X, y, sample_weight)
+                training = self._continued()
+                training.remove(rows)
             return self._train(training)
 
     def _continued(self) -> KernelTraining:
@@ -250,20 +293,15 @@ class ParallelKernelSVC(BaseClassifier):
         training.set_options(self._options())
         return training
 
-    def _begin(self, rows: Batch | Collection, options: KernelOptions) -> Self:
+    def _begin(
+        self, rows: Batch | Collection, row_ids: RowIds, options: KernelOptions, start: tuple[Any, Any] = (None, None)
+    ) -> Self:
         threads, spread = resolve_engine(self.engine, self.n_jobs)
-        engine, precision = spread or threads, self.precision or "float64"
-        return self._train(
-            KernelTraining(
-                rows,
-                options,
-                self.units,
-                engine,
-                threads,
-                ties="confidence" if self.break_ties else self.ties,
-                precision=precision,
-            )
-        )
+        ties, precision = "confidence" if self.break_ties else self.ties, self.precision or "float64"
+        arguments = rows, options, self.units, spread or threads, threads
+        training = KernelTraining(*arguments, ties=ties, precision=precision, row_ids=row_ids)
+        training.start_from(*start)
+        return self._train(training)
 
     def _train(self, training: KernelTraining) -> Self:
         training.train(ProgressPrinter() if self.verbose else None)
@@ -274,41 +312,10 @@ class ParallelKernelSVC(BaseClassifier):
         self._model, self.support_, self.n_iter_ = training.model, training.support, training.n_iter
         result = training.result
         self.objective_, self.dual_gap_ = float(result.objectives.sum()), float(result.gaps.sum())
-        self.violation_, self.traffic_ = result.violation, result.exchange
+        self.violation_, self.traffic_, self.history_ = result.violation, result.exchange, result.history
         self.fit_status_, self.shape_fit_ = int(not result.converged), (training.n_rows, self.n_features_in_)
         self.class_weight_ = training.class_weights
         return self
-
-    def _rows(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Batch | Collection:
-        """Rows for :meth:`fit`, in memory or as a collection on the engine's workers."""
-        spread = resolve_engine(self.engine)[1]
-        if spread is None or spread.partitioned(X) is None:
-            return self._batch(X, y, sample_weight, True, classes)
-        if y is None:
-            raise DataError("Labels are missing: this requires y to be passed, but the target y is None.")
-        rows_to_learn(self, X, y, True, spread, own=True)
-        declare_classes(self, (), classes)
-        names = getattr(self, "feature_names_in_", None)
-        content = (X, y) if sample_weight is None else (X, y, sample_weight)
-        return Collection(content, self.n_features_in_, None if names is None else tuple(names))
-
-    def _batch(self, X: Any, y: Any, sample_weight: Any, reset: bool, classes: Any = None) -> Batch:
-        """Rows in memory; under MPI an error on one rank is raised on all."""
-        spread = resolve_engine(self.engine)[1]
-        if spread is not None and spread.partitioned(X) is not None:
-            raise ParameterError(
-                "X is a collection, which only fit accepts. Pass rows in memory, X.compute() and y.compute(), or call "
-                "fit with all rows."
-            )
-        rows, labels = rows_to_learn(self, X, y, reset, self.engine, own=True)
-        may_be_empty = spread is not None and spread.ranks.spmd
-
-        def batch() -> Batch:
-            made = Batch.of(rows, labels, sample_weight, empty=may_be_empty)
-            declare_classes(self, made.labels.classes, classes)
-            return made if may_be_empty else check_rows(made)
-
-        return batch() if spread is None else spread.ranks.on_all(batch)
 
     def _options(self) -> KernelOptions:
         if self.break_ties and self.decision_function_shape == "ovo":
@@ -334,57 +341,8 @@ class ParallelKernelSVC(BaseClassifier):
             int(self.working_set),
             int(self.cache_size * 1e6),
             self.precision,
+            None if self.kappa is None else float(self.kappa),
         )
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores, (rows, classes), or (rows, pairs) if the shape is "ovo"; for two classes (rows,), as in ``SVC``.
-
-        A class that was declared in ``partial_fit``, and has no rows yet, has the lowest score.
-        """
-        if self.decision_function_shape == "ovr" or len(self._fitted.classes_) <= 2:
-            return super().decision_function(X)
-        rows = rows_to_predict(self, X)
-        model, classes = self._model, all_labels(self._model.labels, self._declared)
-        scores, pairs = model.scores(rows), {pair: p for p, pair in enumerate(model.pairs_)}
-        columns = [
-            scores[:, pairs[pair]] if pair in pairs else np.zeros(len(scores)) for pair in combinations(classes, 2)
-        ]
-        return -np.column_stack(columns)
-
-    @property
-    def model_(self) -> KernelModel:
-        """The fitted model."""
-        return self._fitted._model
-
-    @property
-    def support_vectors_(self) -> Any:
-        """Support vectors, sorted by class."""
-        return self.model_.support_vectors_
-
-    @property
-    def n_support_(self) -> NDArray[np.int64]:
-        """Number of support vectors of each class."""
-        return self.model_.n_support_
-
-    @property
-    def dual_coef_(self) -> NDArray[np.float64]:
-        """Y alpha of each support vector, against each of the other classes, (classes - 1, vectors)."""
-        return self.model_.dual_coef_
-
-    @property
-    def coef_(self) -> Any:
-        """Coefficients of a linear kernel, (pairs, features), as in ``SVC``."""
-        return self.model_.coef_
-
-    @property
-    def intercept_(self) -> NDArray[np.float64]:
-        """Intercepts, one per pair of classes."""
-        return self.model_.intercept_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -95,7 +95,7 @@ def test_the_gradient_method_never_decreases_the_objective_with_a_steep_penalty(
     classifier = ParallelKernelSVC(beta=1e3, gamma=0.5, units=2, method="gradient", max_iter=60)
     with pytest.warns(ms.errors.SolverWarning, match="did not converge in 60 iterations"):
         classifier.fit(X, y)
-    history = np.array(classifier._training.result.history)
+    history = classifier.history_.objective
     assert (np.diff(history) >= 0).all()
     assert history[0] == 0
     assert history[-1] > 0

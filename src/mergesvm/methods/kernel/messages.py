@@ -52,9 +52,9 @@ class Request:
         return cls(None, EMPTY, steps, active, working_set, intercepts, limits, solve_locally=solve_locally)
 
     @classmethod
-    def move(cls, moved: NDArray[np.int64], steps: RaggedArray) -> Request:
+    def move(cls, moved: NDArray[np.int64], steps: RaggedArray, new_rows: RowPacket | None = None) -> Request:
         """A request that only changes dual variables."""
-        return cls(None, moved, steps, EMPTY, RaggedArray.empty(0), np.zeros(0), no_limits(0))
+        return cls(new_rows, moved, steps, EMPTY, RaggedArray.empty(0), np.zeros(0), no_limits(0))
 
 
 def no_limits(problems: int) -> NDArray[np.float64]:
@@ -108,10 +108,11 @@ class Exchange:
     _sent: list[list[int]] = field(default_factory=list)
     _received: list[list[int]] = field(default_factory=list)
 
-    def record(self, replies: list[Reply], request: Request) -> None:
-        """Record one round: the replies of the units, and the request that is then sent to all of them."""
+    def record(self, replies: list[Reply], request: Request) -> int:
+        """Record one round, the replies of the units and the request that is then sent to all; return its bytes."""
         self._sent.append([size_of(reply) for reply in replies])
         self._received.append([size_of(request)] * len(replies))
+        return sum(self._sent[-1]) + sum(self._received[-1])
 
     @property
     def sent(self) -> NDArray[np.int64]:

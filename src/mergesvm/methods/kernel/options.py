@@ -39,6 +39,7 @@ class KernelOptions:
     working_set: int
     cache_bytes: int  # of all units together
     precision: str | None
+    kappa: float | None = None  # the step of method "gradient"; None for one within the bound of theorem 1
 
     def __post_init__(self) -> None:
         if self.method == "gradient" and self.beta is None:
@@ -51,6 +52,8 @@ class KernelOptions:
                 "method='gradient' needs a positive semi-definite kernel, which kernel='sigmoid' is not. Use "
                 "method='working-set'."
             )
+        if self.kappa is not None and self.method != "gradient":
+            raise ParameterError(f"kappa={self.kappa:g} needs method='gradient', not {self.method!r}.")
         if self.max_support_vectors is not None and self.method != "active-set":
             raise ParameterError(
                 f"max_support_vectors={self.max_support_vectors} needs method='active-set', not {self.method!r}, which "

@@ -21,7 +21,8 @@ from mergesvm.methods.kernel.coordinator.base import Coordinator, ProblemStatus
 from mergesvm.methods.kernel.coordinator.gradient import GradientCoordinator
 from mergesvm.methods.kernel.coordinator.row_registry import RowRegistry
 from mergesvm.methods.kernel.coordinator.working_set import WorkingSetCoordinator
-from mergesvm.methods.kernel.messages import Exchange, FinalReply, Reply, RowPacket
+from mergesvm.methods.kernel.history import TrainingHistory
+from mergesvm.methods.kernel.messages import Exchange, FinalReply, Reply, Request, RowPacket
 from mergesvm.methods.kernel.options import KernelOptions
 from mergesvm.methods.kernel.ragged_array import RaggedArray
 from mergesvm.methods.kernel.setup import KernelNumerics, Pair, TrainingSetup
@@ -68,7 +69,7 @@ class TrainingResult:
     moments: SideMoments
     n_iter: int
     exchange: Exchange
-    history: list[float]  # the objective after each iteration, for method "gradient" only
+    history: TrainingHistory
 
 
 class KernelTrainer:
@@ -80,6 +81,7 @@ class KernelTrainer:
         self._statuses: dict[Pair, ProblemStatus] = {}
         self._warm_start = WarmStart(self.registry)
         self.numerics: KernelNumerics | None = None
+        self.has_initial_alpha = False  # whether units have been told dual variables to start the next run from
 
     def train(self, progress: Progress | None = None) -> TrainingResult:
         """Train to the optimum of the current rows, from the dual variables of the last run."""
@@ -109,12 +111,30 @@ class KernelTrainer:
         if len(request.moved):
             self.units.call("apply", request)
         statuses = [replace(self._statuses.get(pair, ProblemStatus()), stopped="") for pair in setup.pairs]
+        if self.has_initial_alpha:
+            self._start_from_initial_alpha(setup, statuses)
         coordinator = self._coordinator(setup, statuses)
         self._iterate(coordinator, progress)
         self._statuses = dict(zip(setup.pairs, statuses, strict=True))
         result = self._result(setup, class_counts, coordinator)
         self.units.call("finish")
         return result
+
+    def _start_from_initial_alpha(self, setup: TrainingSetup, statuses: list[ProblemStatus]) -> None:
+        """Share the rows whose initial alpha is positive with all units, and apply them."""
+
+        def decide(replies: list[Reply]) -> Request:
+            self.registry.add_all(replies, setup)
+            proposed = RaggedArray.merged([reply.proposed for reply in replies])
+            for p, status in enumerate(statuses):
+                assert proposed.values is not None
+                status.total = float(proposed.values[proposed.span(p)].sum())
+            new_rows = self.registry.share(proposed.keys)
+            steps = RaggedArray(proposed.starts, self.registry.ids(proposed.keys), proposed.values)
+            return Request.move(np.arange(len(statuses)), steps, new_rows)
+
+        self.units.call("apply", self.units.consult(decide, "initial_steps"))
+        self.has_initial_alpha = False
 
     def _class_counts(self) -> dict[Label, int]:
         """Number of rows of each class, at all units."""
@@ -142,6 +162,7 @@ class KernelTrainer:
             return WorkingSetCoordinator(*common, self._threads)
         eigenvalues = np.array(self.units.call("largest_eigenvalues", setup.penalty))
         bounds = eigenvalues.reshape(len(self.units), -1).sum(axis=0)
+        _warn_if_beyond(self.options, float(bounds.max(initial=0.0)))
         return GradientCoordinator(*common, bounds)
 
     def _iterate(self, coordinator: Coordinator, progress: Progress | None) -> None:
@@ -203,6 +224,17 @@ class KernelTrainer:
             )
 
         return self.engine.ranks.on_root(result)
+
+
+def _warn_if_beyond(options: KernelOptions, eigenvalue: float) -> None:
+    """Warn if kappa is not certainly within the bound of theorem 1, which momentum halves."""
+    factor = 1 if options.accelerated else 2
+    if options.kappa is not None and options.kappa * eigenvalue > factor:
+        warn_solver(
+            f"kappa={options.kappa:g} may be too large to converge: the bound is {factor} / lambda, where lambda, the "
+            f"largest eigenvalue of Q + M beta y y', is at most {eigenvalue:.3g}. Any kappa below "
+            f"{factor / eigenvalue:.3g} converges."
+        )
 
 
 def _score_moments(replies: list[FinalReply], intercepts: NDArray[np.float64]) -> SideMoments:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
+from secrets import token_bytes
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +16,23 @@ from mergesvm.data.labels import Label
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.engines.base import Engine
 from mergesvm.engines.threads import Threads
-from mergesvm.errors import DataError, SubtractionError
+from mergesvm.errors import DataError, ParameterError, SubtractionError
+from mergesvm.methods.kernel.forgetting import wanted_ids, wanted_rows
+from mergesvm.methods.kernel.identity.distinct_rows import DistinctRows
+from mergesvm.methods.kernel.identity.wanted_rows import WantedRows
 from mergesvm.methods.kernel.messages import EMPTY
 from mergesvm.methods.kernel.options import KernelOptions
 from mergesvm.methods.kernel.trainer import KernelTrainer, Progress, TrainingResult
-from mergesvm.methods.kernel.units import Collection, common_signature, make_units, own_values
+from mergesvm.methods.kernel.units import (
+    Collection,
+    RowIds,
+    check_same_use,
+    common_signature,
+    make_units,
+    own_values,
+    parts_of,
+    row_ids_are_hashes,
+)
 from mergesvm.models.domain import Domain
 from mergesvm.models.expansion import Expansion
 from mergesvm.models.kernel import KernelModel
@@ -32,6 +47,7 @@ class KernelTraining:
     they are closed, because some of them may have changed and others not.
 
     Rows are distributed by :func:`~mergesvm.methods.kernel.units.make_units`. ``precision`` is that of predictions.
+    Rows with the same id count once; ``row_ids`` are those of rows in memory, or "hash" for a keyed hash of each row.
     """
 
     model: KernelModel
@@ -48,14 +64,17 @@ class KernelTraining:
         *,
         ties: str,
         precision: str,
+        row_ids: RowIds = None,
     ) -> None:
-        units, self.signature = make_units(rows, options.method, n_units, engine)
+        self._hashed = row_ids_are_hashes(rows, row_ids, engine)
+        ids = None if isinstance(row_ids, str) else row_ids
+        units, self.signature = make_units(rows, ids, options.method, n_units, engine)
         self.trainer = KernelTrainer(units, engine, options, threads)
         self.precomputed = options.kernel.kind == "precomputed"
         self._ties, self._precision = ties, precision
         self.n_iter, self.closed = 0, False  # n_iter counts the iterations of all training runs
         sizes: list[int] = units.call("size")
-        self._n_given = sum(sizes)
+        self._n_given, self._given_sizes = sum(sizes), sizes
         if self.precomputed and self._n_given != self.signature.inputs:
             self.close()
             raise DataError(
@@ -63,11 +82,31 @@ class KernelTraining:
                 f"{self._n_given} x {self.signature.inputs}."
             )
         units.call("renumber", each=(np.cumsum(sizes) - sizes).tolist())
+        with self._closed_on_failure():
+            self._count_once(staged=False)
 
     def set_options(self, options: KernelOptions) -> None:
         """Change how to train; options that define the model cannot change."""
         options.check_continues(self.trainer.options)
         self.trainer.options = options
+
+    def start_from(self, initial: NDArray[np.float64] | None, active_set: NDArray[np.int64] | None) -> None:
+        """Set where the first training run starts.
+
+        ``initial`` are dual variables of the given rows, for method "gradient"; under MPI, of the rank's own.
+        ``active_set`` are indices of rows that method "active-set" begins without; under MPI, those of all ranks.
+        """
+        engine, units, method = self.trainer.engine, self.trainer.units, self.trainer.options.method
+        with self._closed_on_failure():
+            spmd = engine.ranks.spmd
+            given: list[Any] = own_values(initial, engine) if spmd else [initial]
+            sets: list[Any] = own_values(active_set, engine) if spmd else [active_set]
+            _check_start(method, given, sets, self._given_sizes if spmd else [self._n_given])
+            if given[0] is not None:
+                units.call("set_initial", np.concatenate(given))
+                self.trainer.has_initial_alpha = True
+            if sets[0] is not None:
+                units.call("start_active", np.concatenate(sets))
 
     def train(self, progress: Progress | None = None) -> KernelModel:
         """Train to the optimum of the current rows."""
@@ -104,37 +143,58 @@ class KernelTraining:
             self.close()
             raise
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: Batch, row_ids: RowIds = None) -> None:
         """Add rows: under MPI those of each rank to its own unit, else divided evenly."""
         engine, count = self.trainer.engine, len(self.trainer.units)
         joined = self.signature.joined(common_signature(batch, engine))
-        parts: list[Batch | None]
+        check_same_use(row_ids_are_hashes(batch, row_ids, engine), self._hashed)
+        ids = None if isinstance(row_ids, str) else row_ids
+        each: list[Any] = [None] * count
         if engine.ranks.spmd:
             sizes = own_values(batch.rows.n_rows, engine)
-            parts = [batch if rank == engine.ranks.rank else None for rank in range(count)]
+            each[engine.ranks.rank] = batch, self._n_given + sum(sizes[: engine.ranks.rank]), ids
         else:
-            slices = list(batch.slices(count))
-            parts = [*slices, *[None] * (count - len(slices))]
-            sizes = [0 if part is None else part.rows.n_rows for part in parts]
-        firsts = self._n_given + np.cumsum(sizes) - sizes
-        each = [None if part is None else (part, first) for part, first in zip(parts, firsts.tolist(), strict=True)]
+            parts = list(batch.slices(count))
+            sizes = [part.rows.n_rows for part in parts]
+            firsts = self._n_given + np.cumsum(sizes) - sizes
+            each[: len(parts)] = zip(parts, firsts.tolist(), parts_of(ids, parts), strict=True)
         self.trainer.units.call("stage", each=each)  # invalid rows raise an error here, before any unit changes
+        self._count_once(staged=True)
         with self._closed_on_failure():
             self.trainer.units.call("add")
             self.signature, self._n_given = joined, self._n_given + sum(sizes)
 
-    def remove(self, batch: Batch) -> None:
-        """Remove rows from the units that hold them: under MPI from the unit of the rank that names them."""
-        engine, units = self.trainer.engine, self.trainer.units
-        self.signature.joined(common_signature(batch, engine), "subtract", "from")
-        found: list[list[list[int] | None]]
-        if engine.ranks.spmd:
-            wanted = [batch if rank == engine.ranks.rank else None for rank in range(len(units))]
-            found = units.call("find", each=wanted)
-            indices = np.concatenate([_matched([rows], f"Rank {rank}, row") for rank, rows in enumerate(found)])
-        else:
-            found = units.call("find", batch)
-            indices = _matched(found, "Row")
+    def _count_once(self, *, staged: bool) -> None:
+        """Drop new rows that are copies of others, by their ids; an error if rows with the same id differ."""
+        if self._hashed is None:
+            return
+        units, distinct = self.trainer.units, DistinctRows(hashed=self._hashed)
+        ids = units.consult(distinct.collect, "identities", self._key, self._hashed, staged)
+        kept = units.consult(distinct.decide, "held_identities", self._key, ids, staged)
+        units.call("select", staged, each=kept)
+
+    @cached_property
+    def _key(self) -> bytes:
+        """The key of hashes of rows, the same at all units, and another for every training."""
+        return self.trainer.engine.ranks.on_root(lambda: token_bytes(16))
+
+    def remove(self, rows: Batch | Collection) -> None:
+        """Remove rows from the units that hold them; under MPI the rows that any rank names."""
+        engine = self.trainer.engine
+        if isinstance(rows, Batch):
+            self.signature.joined(common_signature(rows, engine), "subtract", "from")
+        self._remove(wanted_rows(rows, engine, self._key, once=bool(self._hashed)), "find", self._key)
+
+    def remove_ids(self, row_ids: NDArray[Any]) -> None:
+        """Remove the rows with these ids; under MPI those that any rank names."""
+        if self._hashed is not False:
+            given = "by their content" if self._hashed else "without row_ids"
+            raise ParameterError(f"Rows were learned {given}, so that none has an id. Call forget with X and y.")
+        self._remove(wanted_ids(row_ids, self.trainer.engine), "find_ids")
+
+    def _remove(self, wanted: WantedRows, method: str, *arguments: Any) -> None:
+        units = self.trainer.units
+        indices = wanted.matched(units.call(method, *arguments, wanted.keys))
         if len(indices) == sum(sum(counts.values()) for counts in units.call("counts")):
             raise SubtractionError("Cannot forget all the rows: none would be left to learn from.")
         with self._closed_on_failure():
@@ -187,20 +247,25 @@ def _dual_coef(
     return coefs
 
 
-def _matched(found: list[list[list[int] | None]], where: str) -> NDArray[np.int64]:
-    """For each wanted row, the index of an equal row at any unit; each index is used once."""
-    taken: set[int] = set()
-    for row, candidates in enumerate(zip(*found, strict=True)):
-        if candidates[0] is None:  # a row of weight 0, which was never learned
-            continue
-        index = next((index for part in candidates for index in part or () if index not in taken), None)
-        if index is None:
-            raise SubtractionError(
-                f"{where} {row} is not among the rows that were learned, or occurs more often here: values, class and "
-                f"weight must be equal. Nothing was changed."
+def _check_start(method: str, initial: list[Any], active_sets: list[Any], sizes: list[int]) -> None:
+    """Check where training is to start, as each rank says, which holds this number of rows."""
+    for name, given, wanted in (("initial", initial, "gradient"), ("initial_active_set", active_sets, "active-set")):
+        missing = [each is None for each in given]
+        if any(missing) and not all(missing):
+            raise ParameterError(f"{name} is missing on rank {missing.index(True)}. Pass it on all ranks, or on none.")
+        if method != wanted and not any(missing):
+            raise ParameterError(f"{name} needs method={wanted!r}, not {method!r}.")
+    for rank, (alpha, size) in enumerate(zip(initial, sizes, strict=True)):
+        if alpha is not None and len(alpha) != size:
+            where = f" on rank {rank}" if len(sizes) > 1 else ""
+            raise DataError(f"initial must contain one number per row{where}: {size} rows, {len(alpha)} numbers.")
+    for indices in active_sets:
+        outside = [] if indices is None else indices[(indices < 0) | (indices >= sum(sizes))]
+        if len(outside):
+            raise ParameterError(
+                f"initial_active_set has the index {outside[0]}, but the {sum(sizes)} rows have indices from 0 to "
+                f"{sum(sizes) - 1}."
             )
-        taken.add(index)
-    return np.array(sorted(taken), dtype=np.int64)
 
 
 def check_rows(batch: Batch) -> Batch:

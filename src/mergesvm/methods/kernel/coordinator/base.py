@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mergesvm.methods.kernel.coordinator.row_registry import RowRegistry
-from mergesvm.methods.kernel.messages import Exchange, Reply
+from mergesvm.methods.kernel.history import TrainingHistory
+from mergesvm.methods.kernel.messages import Exchange, Reply, Request
 from mergesvm.methods.kernel.options import KernelOptions
 from mergesvm.methods.kernel.setup import TrainingSetup
+from mergesvm.methods.kernel.stats import SUPPORT, ProblemStats
 
 
 @dataclass
@@ -31,7 +34,6 @@ class Coordinator(ABC):
     """Decides in each iteration of training which dual variables change, and tells all units.
 
     ``violation`` is the largest of all problems, or the largest relative duality gap if that stops training.
-    ``history`` has the objective after each iteration, for the gradient method only.
     """
 
     unit_method: ClassVar[str]
@@ -44,8 +46,9 @@ class Coordinator(ABC):
 
     def __post_init__(self) -> None:
         self.exchange, self.n_iter, self.violation = Exchange(), 0, np.inf
-        self.history: list[float] = []
+        self.history = TrainingHistory()
         self._active = np.arange(len(self.statuses))
+        self._n_support = np.zeros(len(self.statuses))
 
     @abstractmethod
     def first(self) -> tuple[Any, ...]:
@@ -55,9 +58,26 @@ class Coordinator(ABC):
     def next(self, replies: list[Reply]) -> tuple[Any, ...]:
         """The next arguments, from the replies of the units; without active problems when all have stopped."""
 
-    def _register(self, replies: list[Reply]) -> None:
-        """Add the rows that units sent to the registry."""
-        for reply in replies:
-            packet = reply.new_rows
-            if packet is not None:
-                self.registry.add(packet, self.setup.numerics.lift(packet.rows, packet.indices))
+    @property
+    def _objective(self) -> float:
+        """The dual objective, summed over all problems."""
+        return float(sum(status.objective for status in self.statuses))
+
+    def _record(
+        self,
+        objective: float,
+        stats: ProblemStats,
+        active: NDArray[np.int64],
+        replies: list[Reply],
+        request: Request,
+    ) -> None:
+        """Record the state that units reported for the active problems, and the request that follows on it."""
+        self._n_support[active] = stats.sums[:, SUPPORT]
+        assert request.steps.values is not None
+        self.history.record(
+            objective=objective,
+            violation=self.violation,
+            n_support=float(self._n_support.sum()),
+            step=float(np.linalg.norm(request.steps.values)),
+            n_bytes=self.exchange.record(replies, request),
+        )

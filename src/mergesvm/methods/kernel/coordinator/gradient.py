@@ -29,7 +29,10 @@ class GradientCoordinator(Coordinator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._step_sizes = (1.0 if self.options.accelerated else STEP_FACTOR) / np.maximum(self.eigenvalues, TINY)
+        kappa, factor = self.options.kappa, 1.0 if self.options.accelerated else STEP_FACTOR
+        chosen = factor / np.maximum(self.eigenvalues, TINY)
+        self._step_sizes = chosen if kappa is None else np.full(len(self.statuses), float(kappa))
+        self.history.kappa = self._step_sizes
         self._momentum_terms = np.ones(len(self.statuses))  # t_k of Nesterov's method
 
     def first(self) -> tuple[Any, ...]:
@@ -41,7 +44,7 @@ class GradientCoordinator(Coordinator):
 
     def next(self, replies: list[Reply]) -> tuple[Any, ...]:
         """The request that follows on the replies of the units, with step sizes, momenta and intercepts."""
-        self._register(replies)
+        self.registry.add_all(replies, self.setup)
         options, penalty = self.options, self.setup.penalty
         stats = ProblemStats.of([reply.stats for reply in replies])
         objectives = stats.objectives(penalty)
@@ -61,11 +64,10 @@ class GradientCoordinator(Coordinator):
                 status.stopped = "max_iter"
             elif all(reply.proposed.sizes[at] == 0 for reply in replies):
                 status.stopped = "stalled"  # the steps are below the resolution of alpha
-        self.history.append(float(sum(status.objective for status in self.statuses)))
         self.n_iter += any(not status.stopped for status in self.statuses)
-        return self._forward(replies)
+        return self._forward(replies, stats)
 
-    def _forward(self, replies: list[Reply]) -> tuple[Any, ...]:
+    def _forward(self, replies: list[Reply], stats: ProblemStats) -> tuple[Any, ...]:
         """Send the steps that units propose to all units."""
         proposed = RaggedArray.merged([reply.proposed for reply in replies])
         assert proposed.values is not None
@@ -82,11 +84,11 @@ class GradientCoordinator(Coordinator):
             intercepts.append(self.setup.penalty * total)
             extrapolated.append(self.setup.penalty * (total + momentum * (total - status.total)))
         new_rows = self.registry.share(np.concatenate(keys)) if keys else None
-        self._active, limits = np.array(active, np.int64), no_limits(len(active))
+        reported, self._active, limits = self._active, np.array(active, np.int64), no_limits(len(active))
         moves = RaggedArray.of([self.registry.ids(indices) for indices in keys], steps)
         kept = RaggedArray.empty(len(active))
         request = Request(new_rows, self._active, moves, self._active, kept, np.array(intercepts), limits)
-        self.exchange.record(replies, request)
+        self._record(self._objective, stats, reported, replies, request)
         return request, self._step_sizes, np.array(momenta), np.array(extrapolated)
 
     def _momentum(self, p: int) -> float:

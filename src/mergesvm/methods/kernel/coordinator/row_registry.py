@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.labels import Label
-from mergesvm.methods.kernel.messages import EMPTY, RowPacket
+from mergesvm.methods.kernel.messages import EMPTY, Reply, RowPacket
 from mergesvm.methods.kernel.row_store import LiftedStore, RowStore
+from mergesvm.methods.kernel.setup import TrainingSetup
 from mergesvm.models.kernel_function import Lifted
 
 
@@ -23,6 +24,13 @@ class RowRegistry:
         self.labels: list[Label] = []
         self._positions, self._ids = EMPTY, EMPTY  # by index; -1 for none
         self.n_shared = 0
+
+    def add_all(self, replies: list[Reply], setup: TrainingSetup) -> None:
+        """Add the rows that units sent with their replies."""
+        for reply in replies:
+            packet = reply.new_rows
+            if packet is not None:
+                self.add(packet, setup.numerics.lift(packet.rows, packet.indices))
 
     def add(self, packet: RowPacket, lifted: Lifted) -> None:
         """Add rows that a unit sent."""

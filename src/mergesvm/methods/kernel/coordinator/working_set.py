@@ -113,11 +113,12 @@ class WorkingSetCoordinator(Coordinator):
 
     def next(self, replies: list[Reply]) -> tuple[Request]:
         """The request that follows on the replies of the units; without active problems when all have stopped."""
-        self._register(replies)
+        self.registry.add_all(replies, self.setup)
         solved_locally = [reply.solved_locally for reply in replies if reply.solved_locally is not None]
         self.n_iter += len(solved_locally) > 0
         shrunk = sum(reply.n_shrunk for reply in replies) > 0
         stats, violations = self._check_convergence(replies, shrunk)
+        objective, reported = self._objective, self._active
         unconverged = violations > self.setup.tolerance
         if not shrunk:
             for p in self._active[~unconverged]:
@@ -133,7 +134,7 @@ class WorkingSetCoordinator(Coordinator):
         # A problem stops only after shrunk rows have been checked, too.
         unshrink = self._active_set or solution is None
         request = self._request(solution, np.concatenate([EMPTY, *solved_locally]), stats, unshrink)
-        self.exchange.record(replies, request)
+        self._record(objective, stats, reported, replies, request)
         return (request,)
 
     def _check_convergence(self, replies: list[Reply], shrunk: bool) -> tuple[ProblemStats, NDArray[np.float64]]:

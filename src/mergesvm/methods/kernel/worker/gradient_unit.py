@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.errors import DataError
 from mergesvm.methods.kernel.messages import Reply, Request
 from mergesvm.methods.kernel.ragged_array import RaggedArray
+from mergesvm.methods.kernel.stats import N_STATS
 from mergesvm.methods.kernel.worker.unit import Unit
 from mergesvm.models.kernel_function import Lifted
 
@@ -59,6 +61,37 @@ class GradientUnit(Unit):
             if abs(value - before) <= POWER_TOL * value:
                 break
         return value
+
+    def set_initial(self, alpha: NDArray[np.float64]) -> None:
+        """Set the dual variables to start the next training from; ``alpha`` is that of all rows."""
+        self._initial = alpha[self._local.indices]
+
+    def initial_steps(self) -> Reply:
+        """The steps of y alpha that lead to the initial dual variables, for all problems."""
+        state, rows, steps = self._workspace.state, [], []
+        for p in range(len(state.pairs)):
+            for side in range(2):
+                span = state.span(p, side)
+                own = state.entry_rows[span]
+                alpha = self._initial[own]
+                self._check_within_bounds(own, alpha, state.bound[span])
+                moved = np.flatnonzero(alpha)
+                rows.append(own[moved])
+                steps.append((2.0 * side - 1.0) * alpha[moved])
+        sides = RaggedArray.of(rows, steps)
+        proposed = RaggedArray(sides.starts[::2], self._local.indices[sides.keys], sides.values)
+        return Reply(np.zeros((0, N_STATS)), proposed, self._unsent(sides.keys))
+
+    def _check_within_bounds(
+        self, rows: NDArray[np.int64], alpha: NDArray[np.float64], bound: NDArray[np.float64]
+    ) -> None:
+        above = np.flatnonzero(alpha > bound)
+        if len(above):
+            at = above[0]
+            raise DataError(
+                f"initial has {alpha[at]:g} for row {self._local.indices[rows[at]]}, whose dual variables are at most "
+                f"{bound[at]:g}: C times its weights."
+            )
 
     def gradient_step(
         self,

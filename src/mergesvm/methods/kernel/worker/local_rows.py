@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mergesvm.data.batch import Batch
+from mergesvm.data.hashing import label_hash
 from mergesvm.data.labels import Label
 from mergesvm.data.rows.base import spans
 from mergesvm.features.maps.identity import Identity
+from mergesvm.methods.kernel.identity.distinct_rows import RowIdentities
 from mergesvm.methods.kernel.messages import EMPTY
 from mergesvm.methods.kernel.row_store import stack_rows
 from mergesvm.methods.kernel.stats import RowSummary
@@ -21,6 +24,12 @@ from mergesvm.methods.row_pool import RowPool
 
 BLOCK_ROWS = 4096
 """Number of rows that are processed at a time."""
+
+MAX_BLOCK_VALUES = 1 << 20
+"""Number of values that are hashed at a time, so that dense copies of sparse rows stay small."""
+
+DIGEST_DIGITS = 32
+"""Length of the digest of a row, in hexadecimal digits: of 128 bits, so that different rows have different digests."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +45,10 @@ class LocalRows:
     indices: NDArray[np.int64]
     weights: NDArray[np.float64] | None  # None if all are 1
     members: dict[Label, NDArray[np.int64]]  # the rows of each class, ascending; rows of weight 0 belong to no class
+    ids: NDArray[Any] | None = None  # if equal rows count once
 
     @classmethod
-    def of(cls, batch: Batch, first: int) -> LocalRows:
+    def of(cls, batch: Batch, first: int, ids: NDArray[Any] | None = None) -> LocalRows:
         """Copy the rows of a batch, with indices from ``first`` on."""
         pool = RowPool.of(batch, Identity())
         members = {
@@ -46,7 +56,7 @@ class LocalRows:
             for code, label in enumerate(batch.labels.classes)
         }
         weights = None if batch.weights is None else batch.weights.copy()
-        return cls(pool.matrix.copy(), first + np.arange(pool.matrix.shape[0]), weights, members)
+        return cls(pool.matrix.copy(), first + np.arange(pool.matrix.shape[0]), weights, members, ids)
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
@@ -56,23 +66,34 @@ class LocalRows:
         return replace(self, indices=first + np.arange(len(self)))
 
     def joined(self, other: LocalRows) -> LocalRows:
-        """These rows, followed by others."""
+        """These rows, followed by others; both have ids, or neither has."""
         weights = None
         if self.weights is not None or other.weights is not None:
             weights = np.concatenate([np.ones(len(h)) if h.weights is None else h.weights for h in (self, other)])
         members = dict(self.members)
         for label, rows in other.members.items():
             members[label] = np.append(members.get(label, EMPTY), len(self) + rows)
-        matrix = stack_rows([self.matrix, other.matrix])
-        return LocalRows(matrix, np.append(self.indices, other.indices), weights, members)
+        matrix, ids = stack_rows([self.matrix, other.matrix]), self.ids
+        if ids is not None and other.ids is not None:
+            ids = np.append(ids, other.ids)
+        return LocalRows(matrix, np.append(self.indices, other.indices), weights, members, ids)
+
+    def taken(self, rows: NDArray[np.int64], indices: NDArray[np.int64]) -> LocalRows:
+        """The rows at these local positions, in this order, with these indices, which ascend."""
+        position = np.full(len(self), -1, np.int64)
+        position[rows] = np.arange(len(rows))
+        members = {}
+        for label, own in self.members.items():
+            left = np.sort(position[own])
+            if len(left) and left[-1] >= 0:
+                members[label] = left[left >= 0]
+        weights, ids = (None if each is None else each[rows] for each in (self.weights, self.ids))
+        return LocalRows(self.matrix[rows], indices, weights, members, ids)
 
     def without(self, indices: NDArray[np.int64]) -> LocalRows:
         """All rows but those with these indices."""
-        kept = ~np.isin(self.indices, indices)
-        position = np.cumsum(kept) - 1
-        members = {label: position[rows[kept[rows]]] for label, rows in self.members.items() if kept[rows].any()}
-        weights = None if self.weights is None else self.weights[kept]
-        return LocalRows(self.matrix[kept], self.indices[kept], weights, members)
+        kept = np.flatnonzero(~np.isin(self.indices, indices))
+        return self.taken(kept, self.indices[kept])
 
     def rows_of(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """The local position of the row with each index; -1 for rows that this unit does not hold."""
@@ -126,23 +147,39 @@ class LocalRows:
             most = float(np.maximum(most, squares.max(initial=0.0)))  # propagates NaN
         return most
 
-    def find(self, other: LocalRows) -> list[list[int] | None]:
-        """For each row of ``other``, the indices of equal rows (values, class and weight) here; None for weight 0."""
-        found: list[list[int] | None] = [None] * len(other)
-        for label, wanted in other.members.items():
-            here: dict[bytes, list[int]] = {}
-            for row, key in self._keys(self.members.get(label, EMPTY)):
-                here.setdefault(key, []).append(int(self.indices[row]))
-            for row, key in other._keys(wanted):
-                found[row] = here.get(key, [])
-        return found
+    @property
+    def unweighted(self) -> NDArray[np.int64]:
+        """The rows of weight 0."""
+        return EMPTY if self.weights is None else np.flatnonzero(self.weights == 0)
 
-    def _keys(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, bytes]]:
-        """The values and weight of each row as bytes."""
-        for start, stop in spans(len(rows), BLOCK_ROWS):
-            block = self.matrix[rows[start:stop]]
-            dense = block.toarray() if sparse.issparse(block) else block
-            values = dense.astype(np.float64) + 0.0  # turns -0.0 into 0.0
-            weights = np.ones(len(values)) if self.weights is None else self.weights[rows[start:stop]]
-            for row, line in zip(rows[start:stop], np.column_stack([values, weights]), strict=True):
-                yield int(row), line.tobytes()
+    def identities(self, key: bytes) -> RowIdentities:
+        """Ids, indices and digests of the rows of positive weight."""
+        assert self.ids is not None
+        digests = self.digests(key)
+        learned = np.flatnonzero(digests != b"")
+        return RowIdentities(self.ids[learned], self.indices[learned], digests[learned])
+
+    def digests(self, key: bytes, *, weighted: bool = True) -> NDArray[np.bytes_]:
+        """A keyed hash of the values, class and weight of each row, (rows,); empty for rows of weight 0.
+
+        Rows are equal if their digests are, and only those who have the key can test which row has a digest.
+        """
+        digests = np.zeros(len(self), dtype=f"S{DIGEST_DIGITS}")
+        for label, rows in self.members.items():
+            hashed = partial(
+                blake2b, key=key, salt=label_hash(label).to_bytes(8, "little"), digest_size=DIGEST_DIGITS // 2
+            )
+            for start, stop in spans(len(rows), max(1, MAX_BLOCK_VALUES // max(1, self.matrix.shape[1]))):
+                lines = self._values(rows[start:stop], weighted)
+                digests[rows[start:stop]] = [hashed(line.tobytes()).hexdigest() for line in lines]
+        return digests
+
+    def _values(self, rows: NDArray[np.int64], weighted: bool) -> NDArray[np.float64]:
+        """The values of rows, followed by their weights."""
+        block = self.matrix[rows]
+        values: NDArray[np.float64] = (block.toarray() if sparse.issparse(block) else block).astype(np.float64)
+        values += 0.0  # turns -0.0 into 0.0
+        if not weighted:
+            return values
+        weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
+        return np.column_stack([values, weights])

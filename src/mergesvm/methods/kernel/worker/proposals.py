@@ -81,10 +81,13 @@ class Proposals:
         self._state, self._local = state, local
         self._excluded = np.zeros(len(state.alpha), dtype=bool)
 
-    def propose(self, request: Request, solved: NDArray[np.bool_], seed: int) -> RaggedArray:
+    def propose(
+        self, request: Request, solved: NDArray[np.bool_], seed: int, free: NDArray[np.bool_] | None = None
+    ) -> RaggedArray:
         """The rows proposed for the active problems, with v, alpha, bound and y; none for ``solved`` problems.
 
-        Keys are rows of the unit, not yet indices among all rows.
+        Keys are rows of the unit, not yet indices among all rows. Rows in the mask ``free`` stay in the working sets,
+        as if they were support vectors.
         """
         from mergesvm.methods.kernel.jit.working_set import write_proposals
 
@@ -93,7 +96,7 @@ class Proposals:
         candidates, at = self._local.candidates(active[local])
         parts = (
             (candidates, np.flatnonzero(local)[at]),
-            *self._selected(request, np.flatnonzero(~local & ~solved), seed),
+            *self._selected(request, np.flatnonzero(~local & ~solved), seed, free),
         )
         counts = np.sum([np.bincount(at, minlength=len(active)) for _, at in parts], axis=0)
         starts = np.append(0, np.cumsum(counts))
@@ -103,14 +106,16 @@ class Proposals:
             write_proposals(entries, at, heads, *arrays, keys, values)
         return RaggedArray(starts, keys, values)
 
-    def _selected(self, request: Request, numbers: NDArray[np.intp], seed: int) -> tuple[Entries, Entries]:
+    def _selected(
+        self, request: Request, numbers: NDArray[np.intp], seed: int, free: NDArray[np.bool_] | None
+    ) -> tuple[Entries, Entries]:
         """The worst violators of some active problems, and the rows that stay in the working sets of all."""
         from mergesvm.methods.kernel.jit.working_set import select_violators
 
         state, setup = self._state, self._state.setup
         problems = request.active[numbers]
         arguments = state.arguments(problems, request.intercepts[numbers])
-        kept, kept_at = self._kept(request)
+        kept, kept_at = self._kept(request, free)
         self._excluded[kept] = True
         max_proposed = setup.max_proposed.copy()
         max_proposed[request.hard] = np.maximum(max_proposed[request.hard], setup.max_proposed_if_hard)
@@ -124,13 +129,15 @@ class Proposals:
             used &= self._prefiltered(arguments, selected, found)
         return (selected[used], numbers[np.nonzero(used)[0]]), (kept, kept_at)
 
-    def _kept(self, request: Request) -> Entries:
+    def _kept(self, request: Request, free: NDArray[np.bool_] | None) -> Entries:
         """The unit's rows that stay in the working sets of the active problems."""
         state, active = self._state, request.active
         if request.working_set is None:
+            stay = state.alpha > 0
+            if free is not None:
+                stay |= free[state.entry_rows] & (state.bound > 0)
             used = [
-                np.flatnonzero(state.alpha[state.starts[p, 0] : state.span(p, 1).stop]) + state.starts[p, 0]
-                for p in active
+                np.flatnonzero(stay[state.starts[p, 0] : state.span(p, 1).stop]) + state.starts[p, 0] for p in active
             ]
             at = np.repeat(np.arange(len(used)), [len(entries) for entries in used])
             return np.concatenate([EMPTY, *used]), at

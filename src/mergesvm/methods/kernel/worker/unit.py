@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label
 from mergesvm.errors import DataError
+from mergesvm.methods.kernel.identity.distinct_rows import KeptRows, RowIdentities
+from mergesvm.methods.kernel.identity.row_ids import joined_ids
+from mergesvm.methods.kernel.identity.wanted_rows import Found, positions_in
 from mergesvm.methods.kernel.messages import EMPTY, FinalReply, Reply, Request, RowPacket
 from mergesvm.methods.kernel.ragged_array import RaggedArray
 from mergesvm.methods.kernel.row_store import LiftedStore
@@ -35,8 +41,8 @@ class Unit:
     the working sets. It receives rows of other units only when they are needed there, as support vectors.
     """
 
-    def __init__(self, batch: Batch) -> None:
-        self._local = LocalRows.of(batch, 0)
+    def __init__(self, batch: Batch, ids: NDArray[Any] | None = None) -> None:
+        self._local = LocalRows.of(batch, 0, ids)
         self._shared = LiftedStore()
         self._shared_labels: list[Label] = []
         self._shared_indices = EMPTY
@@ -44,6 +50,7 @@ class Unit:
         self._staged: LocalRows | None = None
         self._saved: SavedState = {}
         self._training: Workspace | None = None
+        self._free: NDArray[np.bool_] | None = None  # rows to begin with, for method "active-set"
 
     def size(self) -> int:
         """Number of rows."""
@@ -73,8 +80,8 @@ class Unit:
         """The largest squared distance of a row from the origin."""
         return self._local.max_squared_norm(origin)
 
-    def stage(self, new: tuple[Batch, int] | None) -> None:
-        """Check new rows, with indices from the given one on, before any unit adds any."""
+    def stage(self, new: tuple[Batch, int, NDArray[Any] | None] | None) -> None:
+        """Check new rows, with indices from the given one on and ids, before any unit adds any."""
         self._staged = None if new is None else LocalRows.of(*new)
         numerics = self._setup.numerics
         norm = self._staged.max_squared_norm(numerics.origin) if self._staged else 0.0
@@ -89,9 +96,53 @@ class Unit:
             self._sent = np.append(self._sent, np.zeros(len(self._staged), dtype=bool))
             self._staged = None
 
-    def find(self, wanted: Batch | None) -> list[list[int] | None]:
-        """For each wanted row, the indices of equal rows of this unit."""
-        return [] if wanted is None else self._local.find(LocalRows.of(wanted, 0))
+    def identities(self, key: bytes, hashed: bool, staged: bool) -> RowIdentities:
+        """Identities of the new rows, which are staged unless there were none before; those of weight 0 have none."""
+        rows = self._staged if staged else self._local
+        if rows is None:
+            return RowIdentities.none()
+        if hashed:
+            rows = replace(rows, ids=rows.digests(key, weighted=False))
+            self._set_new(rows, staged)
+        return rows.identities(key)
+
+    def held_identities(self, key: bytes, ids: NDArray[Any], staged: bool) -> RowIdentities:
+        """Identities of the rows that were learned before the new ones and have one of these ids."""
+        if not staged:
+            return RowIdentities.none()
+        assert self._local.ids is not None
+        joined_ids([self._local.ids, ids])  # raises an error if they are of different kinds
+        here = np.flatnonzero(np.isin(self._local.ids, ids))
+        return self._local.taken(here, self._local.indices[here]).identities(key)
+
+    def select(self, kept: KeptRows, staged: bool) -> None:
+        """Keep only some of the new rows, with other indices."""
+        rows = self._staged if staged else self._local
+        if rows is None:
+            return
+        at = np.append(rows.rows_of(kept.given), rows.unweighted)
+        indices = np.append(kept.indices, rows.indices[rows.unweighted])
+        order = np.argsort(indices)
+        self._set_new(rows.taken(at[order], indices[order]), staged)
+
+    def _set_new(self, rows: LocalRows, staged: bool) -> None:
+        if staged:
+            self._staged = rows
+        else:
+            self._local, self._sent = rows, np.zeros(len(rows), dtype=bool)
+
+    def find(self, key: bytes, digests: NDArray[np.bytes_]) -> Found:
+        """The rows that have one of these digests, which are sorted."""
+        rows, numbers = positions_in(self._local.digests(key), digests)
+        return numbers, self._local.indices[rows]
+
+    def find_ids(self, ids: NDArray[Any]) -> Found:
+        """The rows of positive weight that have one of these ids, which are sorted."""
+        assert self._local.ids is not None
+        joined_ids([self._local.ids, ids])
+        rows, numbers = positions_in(self._local.ids, ids)
+        learned = ~np.isin(rows, self._local.unweighted)
+        return numbers[learned], self._local.indices[rows[learned]]
 
     def remove(self, indices: NDArray[np.int64]) -> None:
         """Remove rows, own and shared, none of which is a support vector any more."""
@@ -106,6 +157,10 @@ class Unit:
         self._sent = self._sent[~removed]
         self._local = self._local.without(indices)
         self._saved = {key: arrays for key, arrays in self._saved.items() if key[1] in self._local.members}
+
+    def start_active(self, indices: NDArray[np.int64]) -> None:
+        """Begin the next training with all rows in the working sets but these: the initial active set."""
+        self._free = ~np.isin(self._local.indices, indices)
 
     def start(self, setup: TrainingSetup, support: RaggedArray) -> None:
         """Prepare training; ``support`` is y alpha of all support vectors, by id, for each problem."""
@@ -128,7 +183,8 @@ class Unit:
             work.local.solve(active[solved])
             support = work.state.support(active[solved])
         stats = work.state.stats(active, request.intercepts)
-        proposed = work.proposals.propose(request, solved, work.iteration)
+        proposed = work.proposals.propose(request, solved, work.iteration, self._free)
+        self._free = None
         indices, unsent = self._local.indices, self._unsent(np.append(support, proposed.keys))
         proposed = RaggedArray(proposed.starts, indices[proposed.keys], proposed.values)
         return Reply(stats, proposed, unsent, work.shrinking.n_shrunk, indices[support] if solved.any() else None)
