@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,8 @@ from mergesvm.reproduce.cascade.cost import (
     tree_depth,
 )
 from mergesvm.reproduce.cascade.launch import measure, put_rows
-from mergesvm.reproduce.cascade.ranks import descriptions, measure_handling, min_cpu_seconds
+from mergesvm.reproduce.cascade.ranks import descriptions, measure_handling
+from mergesvm.reproduce.timing import min_cpu_seconds
 from tables import table
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "scaling.png"
@@ -74,7 +76,7 @@ def constants_of(width: int, rows: int, repeats: int) -> Constants:
     X, y = made(rows, width)
     few = rows // 16
     with Threads.single_threaded_blas():
-        long, short = (min_cpu_seconds(lambda n=n: ms.learn(X[:n], y[:n], n_jobs=1), repeats) for n in (rows, few))
+        long, short = (min_cpu_seconds(repeats, partial(ms.learn, n_jobs=1), X[:n], y[:n]) for n in (rows, few))
         known = ms.learn(X[:few], y[:few], n_jobs=1)
     row = (long - short) / (rows - few)
     handling, size = measure_handling(known, repeats)

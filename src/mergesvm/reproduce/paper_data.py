@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,7 @@ class PaperData:
 
     stand_in: str = "digits"  # of scikit-learn, for a quick run without a folder
     class_names: Sequence[str] = ()
+    openml_version: int = 1
 
     def described(self, source: Source) -> str:
         """Its title, and what takes its place."""
@@ -104,15 +105,15 @@ class PaperData:
         from sklearn.datasets import fetch_openml
 
         try:
-            X, y = fetch_openml(self.openml, version=1, return_X_y=True, as_frame=False)
+            X, y = fetch_openml(self.openml, version=self.openml_version, return_X_y=True, as_frame=False)
         except (OSError, ValueError) as error:
             raise MissingFileError(
                 f"{self.openml} could not be downloaded from OpenML ({error}). Pass a folder containing the "
                 f"data with --data, or set the environment variable {FOLDER_VARIABLE} to it."
             ) from None
-        dense = _dense(X)
-        pixels = dense.astype(np.uint8)
-        return pixels if np.array_equal(pixels, dense) else dense, _whole_numbers(y)
+        X = _dense(X)
+        pixels = X.astype(np.uint8)
+        return pixels if np.array_equal(pixels, X) else X, _whole_numbers(y)
 
 
 def _whole_numbers(labels: NDArray[Any]) -> NDArray[np.int64]:
@@ -138,25 +139,29 @@ def _breast_cancer() -> tuple[NDArray[Any], NDArray[Any]]:
     from sklearn.datasets import load_breast_cancer
 
     X, y = load_breast_cancer(return_X_y=True)
-    return (X - X.mean(axis=0)) / X.std(axis=0), np.where(y == 1, 1, -1)
+    return _standardised(X), np.where(y == 1, 1, -1)
 
 
 def _iris() -> tuple[NDArray[Any], NDArray[Any]]:
     from sklearn.datasets import load_iris
 
     X, y = load_iris(return_X_y=True)
-    return X, y
+    return _standardised(X), y
 
 
 def _wine() -> tuple[NDArray[Any], NDArray[Any]]:
     from sklearn.datasets import load_wine
 
     X, y = load_wine(return_X_y=True)
-    return X, y
+    return _standardised(X), y
+
+
+def _standardised(X: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
 
 
 BUNDLED = {"digits": _digits, "breast cancer": _breast_cancer, "iris": _iris, "wine": _wine}
-"""Data sets of scikit-learn: pixels from 0 to 255, standardised columns of two classes, and columns as they are."""
+"""Data sets of scikit-learn: pixels from 0 to 255, and standardised columns."""
 
 CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 CHARACTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabdefghnqrt"
@@ -174,14 +179,21 @@ ADULT = PaperData("Adult", "a9a/*", None, "a9a", 1.0, format="libsvm", stand_in=
 """Census income, with 123 binary features."""
 
 
-def chosen_data(text: str | None) -> dict[str, PaperData]:
+COVERTYPE = PaperData("Covertype", "covtype/*.npz", "y", "covertype", 1.0, stand_in="wine", openml_version=3)
+"""Forest cover of seven kinds."""
+
+STREAMS = {"adult": ADULT, "mnist": DATA["mnist"], "covertype": COVERTYPE}
+"""Data sets that are cut into slices."""
+
+
+def chosen_data(text: str | None, available: Mapping[str, PaperData] = DATA) -> dict[str, PaperData]:
     """Data sets by their names, separated by commas; all of them for None.
 
     >>> list(chosen_data("mnist,emnist"))
     ['mnist', 'emnist']
     """
-    names = list(DATA) if text is None else [name.strip() for name in text.split(",")]
-    unknown = [name for name in names if name not in DATA]
+    names = list(available) if text is None else [name.strip() for name in text.split(",")]
+    unknown = [name for name in names if name not in available]
     if unknown:
-        raise ParameterError(f"Unknown data set {unknown[0]!r}. Choose from: {', '.join(DATA)}.")
-    return {name: DATA[name] for name in names}
+        raise ParameterError(f"Unknown data set {unknown[0]!r}. Choose from: {', '.join(available)}.")
+    return {name: available[name] for name in names}

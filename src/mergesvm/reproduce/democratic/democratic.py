@@ -131,7 +131,8 @@ class Democratic(Reproduction):
             "then trained on all of them; pixels are between 0 and 1.",
             "The paper shrinks the coefficients by 1 - eta; here it is 1 - eta lambda, as Pegasos needs.",
             "EMNIST is the balanced split only if it comes from OpenML; from a folder, it is the by-merge test rows, "
-            "at most 2,800 per class. The paper's 46 classes and 990 pairs are inconsistent; 47 classes have 1,081 pairs.",
+            "at most 2,800 per class. The paper's 46 classes and 990 pairs do not fit together; 47 classes have 1,081 "
+            "pairs.",
             "The paper's times are of another computer, with 8 threads, and another language.",
         ]
 

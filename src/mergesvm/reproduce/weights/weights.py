@@ -88,9 +88,8 @@ class Weights(Reproduction):
         return [
             "The paper learns more rows than Adult has; here they are drawn with replacement from rows that are not "
             "tested, and columns are encoded as in a9a, because the paper does not say how.",
-            "The test rows are half of each class, as in the paper: there, weights (3) are best, and unweighted "
-            "classes get worse as rows of the frequent class are added. The paper's unweighted accuracies hardly change; here "
-            "only those as learned do not.",
+            "The test rows are half of each class, as in the paper. There, unweighted classes hardly suffer from more "
+            "rows of the frequent class; here only their accuracy as learned does not.",
         ]
 
     def draw(self, *axes: Any) -> None:

@@ -7,6 +7,7 @@ import typer
 from mergesvm.cli.lazy_group import LazyGroup
 
 REPRODUCTIONS = {
+    "merging": "Merged and batch training of a stream in slices, by Zhu, Ikeda, Pang, Ban and Sarrafzadeh.",
     "weights": "Accuracy of class weights on unbalanced classes, table 1 of Zhang and Zhu.",
     "cascade": "Speedup and efficiency of MPI ranks that add their sums up a tree, by Zhang and Zhu.",
     "recursive": "One pass of recursive least squares, by Cassioli and others, beside three linear methods.",
