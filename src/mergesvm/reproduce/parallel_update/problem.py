@@ -112,7 +112,7 @@ class Dual:
 
     def machine(self, **options: Any) -> ParallelKernelSVC:
         """Train a machine on this problem."""
-        return self.rows.machine(units=self.units, beta=self.beta, precision="float64", **options)
+        return self.rows.machine(units=self.units, beta=self.beta, precision="float64", n_jobs=1, **options)
 
     def equation_4(self, sign: float, n_iter: int) -> Vector:
         """Alpha after iterations of equation (4), with the sign of its sum over e inside the bracket.

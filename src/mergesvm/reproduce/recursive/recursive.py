@@ -122,7 +122,7 @@ class Recursive(Reproduction):
             ("data set", "method", *(f"{C:g}" for C in self.sizes.Cs), "range", "best C"),
             rows,
             ("data set", "method"),
-            f"at most {self.sizes.sweep_rows:,} training rows, a fifth of which are held out; SGD: alpha = 1 / (C rows)",
+            f"at most {self.sizes.sweep_rows:,} training rows, a fifth of which are held out; SGD: alpha 1 / (C rows)",
         )
 
     def _comparison_table(self) -> ResultTable:
