@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from textwrap import fill
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,9 @@ from mergesvm.reproduce.tables import ResultTable, Status
 
 TUNED = {RECURSION: "recursive", BLOCKS: "recursive", LIBLINEAR: "LIBLINEAR", SGD_ONCE: "SGD", SGD_EPOCHS: "SGD"}
 """The curve from which each method takes its C."""
+
+NOTE_WIDTH = 118
+"""Width of notes in characters."""
 
 MARKERS = dict(zip(CONTENDERS, "o*sv^D", strict=True))
 
@@ -152,7 +156,7 @@ class Recursive(Reproduction):
             ("data set", "method", "C", "CPU s", "/ row by row", "peak MB", "accuracy %", "off closed form"),
             lines,
             ("data set", "method"),
-            f"Training + test rows x columns: {shapes}",
+            fill(f"training + test rows x columns: {shapes}", NOTE_WIDTH),
         )
 
     def _claims_table(self) -> ResultTable:
