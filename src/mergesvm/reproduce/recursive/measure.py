@@ -22,6 +22,10 @@ RESET_PEAK = "5"
 """Written to ``/proc/self/clear_refs``, it sets the peak of the resident memory to its current value."""
 
 
+PRELOADED = ["__main__", __name__, "mergesvm.methods.recursive.rls_jit", "sklearn.svm", "sklearn.linear_model"]
+"""Modules that all processes share."""
+
+
 @dataclass(frozen=True)
 class Measured:
     """A hyperplane, and what it took to learn it from a file of rows, with one thread for BLAS."""
@@ -37,7 +41,7 @@ def separate_processes() -> Iterator[ProcessPoolExecutor]:
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     context = multiprocessing.get_context(method)
     if method == "forkserver":  # its processes begin with these modules, and share the memory of their code
-        context.set_forkserver_preload([__name__, "sklearn.svm", "sklearn.linear_model"])
+        context.set_forkserver_preload(PRELOADED)
     with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as executor:
         yield executor
 

@@ -236,7 +236,7 @@ class Recursive(Reproduction):
         by_time.set(
             title="Test rows, each with its best C", xlabel="seconds of CPU time", ylabel="accuracy in per cent"
         )
-        by_C.legend(fontsize="small", ncols=2)
+        by_C.legend(fontsize="small", ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.12))
         by_time.legend(fontsize="small")
 
 
