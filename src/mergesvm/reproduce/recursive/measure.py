@@ -36,13 +36,13 @@ class Measured:
 
 
 @contextmanager
-def separate_processes() -> Iterator[ProcessPoolExecutor]:
-    """An executor that runs each call in a fresh process, one after another."""
+def separate_processes(fresh: bool) -> Iterator[ProcessPoolExecutor]:
+    """An executor that runs one call after another, each in a fresh process, or, which is faster, all in the same."""
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     context = multiprocessing.get_context(method)
     if method == "forkserver":  # its processes begin with these modules, and share the memory of their code
         context.set_forkserver_preload(PRELOADED)
-    with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as executor:
+    with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1 if fresh else None) as executor:
         yield executor
 
 

@@ -50,10 +50,11 @@ class Sizes:
     Cs: tuple[float, ...]
     sweep_rows: int
     repeat: int
+    fresh_processes: bool  # whether each method has a process of its own, for its memory
 
 
-FULL = Sizes(tuple(10.0**power for power in range(-4, 5)), 10_000, 2)
-QUICK = Sizes((1e-3, 1.0, 1e3), 1_000, 1)
+FULL = Sizes(tuple(10.0**power for power in range(-4, 5)), 10_000, 2, True)
+QUICK = Sizes((1e-3, 1.0, 1e3), 1_000, 1, False)
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Recursive(Reproduction):
 
     def tables(self, status: Status) -> Iterator[ResultTable]:
         """The sweep of C, then the comparison, then the claims of the paper."""
-        with separate_processes() as executor:
+        with separate_processes(self.sizes.fresh_processes) as executor:
             for task in TASKS:
                 split = task.load(self.source, self.seed)
                 name = split.title
