@@ -82,7 +82,7 @@ class Dual:
     def eigenvalues(self) -> Vector:
         """Of H, ascending."""
         y = self.rows.y
-        return np.linalg.eigvalsh(self.Q + self.units * self.beta * np.outer(y, y))
+        return np.asarray(np.linalg.eigvalsh(self.Q + self.units * self.beta * np.outer(y, y)), dtype=np.float64)
 
     @property
     def largest_step(self) -> float:
