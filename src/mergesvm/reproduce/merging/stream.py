@@ -25,6 +25,8 @@ from mergesvm.reproduce.timing import timed
 Model = LinearModel | PairwiseModel
 
 MAX_TEST_ROWS = 10_000
+MAX_ROWS = 200_000
+"""Rows of a stream, all of which are learned again at every stage."""
 
 ACTIVATION = "sigmoid"
 OPTIONS: dict[str, Any] = {"C": 1.0, "class_weight": "balanced", "multiclass": "ovr"}
@@ -33,7 +35,7 @@ OPTIONS: dict[str, Any] = {"C": 1.0, "class_weight": "balanced", "multiclass": "
 
 @dataclass(frozen=True)
 class Stream:
-    """Slices of rows and their labels, test rows, and the hidden layer, drawn from the first slice."""
+    """Slices of rows and their labels, test rows, and the hidden layer."""
 
     X: NDArray[Any]
     y: NDArray[Any]
@@ -44,14 +46,14 @@ class Stream:
 
     @classmethod
     def of(cls, data: PaperData, source: Source, n_slices: int, hidden: int, seed: int) -> Stream:
-        """Shuffle the rows; the last ones are test rows."""
+        """Shuffle the rows, of which at most ``MAX_ROWS`` are used; the last ones are test rows."""
         X, y = data.rows(source, seed)
-        order = np.random.default_rng(seed).permutation(len(y))
-        n_test = min(len(y) // 5, MAX_TEST_ROWS)
+        order = np.random.default_rng(seed).permutation(len(y))[:MAX_ROWS]
+        n_test = min(len(order) // 5, MAX_TEST_ROWS)
         X, y = X[order].astype(np.float64), y[order]
-        bounds = np.linspace(0, len(y) - n_test, n_slices + 1).astype(np.intp)
-        layer = HiddenLayer(hidden, activation=ACTIVATION, weights="uniform", seed=seed, precision="float64")
-        features = layer.freeze(X[: bounds[1]], y[: bounds[1]])
+        bounds = np.linspace(0, len(order) - n_test, n_slices + 1).astype(np.intp)
+        _scale(X, X[: bounds[1]])
+        features = hidden_layer(hidden, X.shape[1], seed).freeze(X[:1])
         return cls(X[: bounds[-1]], y[: bounds[-1]], bounds, X[bounds[-1] :], y[bounds[-1] :], features)
 
     @property
@@ -60,8 +62,22 @@ class Stream:
         return list(pairwise(map(int, self.bounds)))
 
     def learned(self, begin: int, end: int, n_jobs: int = 1) -> Knowledge:
-        """The knowledge of some of the rows."""
-        return learn(self.X[begin:end], self.y[begin:end], features=self.features, n_jobs=n_jobs)
+        """The knowledge of some of the rows: as in the paper, sums about the origin, which are added as they are."""
+        origin = np.zeros(self.features.width)
+        return learn(self.X[begin:end], self.y[begin:end], features=self.features, anchor=origin, n_jobs=n_jobs)
+
+
+def hidden_layer(units: int, inputs: int, seed: int) -> HiddenLayer:
+    """The layer of equation 11, G(W [x; 1]), with the elements of W drawn from -1 to 1; it depends on no rows."""
+    W = np.random.default_rng(seed).uniform(-1, 1, (units, inputs + 1))
+    return HiddenLayer(weights=W[:, :-1].T, biases=W[:, -1], activation=ACTIVATION, gain=False, precision="float64")
+
+
+def _scale(X: NDArray[np.float64], first: NDArray[np.float64]) -> None:
+    """Scale columns so that those of the first slice are between 0 and 1."""
+    low, high = first.min(axis=0), first.max(axis=0)
+    X -= low
+    X /= np.where(high > low, high - low, 1.0)
 
 
 @dataclass(frozen=True)

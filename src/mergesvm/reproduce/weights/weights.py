@@ -116,8 +116,9 @@ class Weights(Reproduction):
             )
             by_class.plot(at, [row["rare"] for row in rows], "v-", color=colour, label=f"{name}: rare class")
             by_class.plot(at, [row["frequent"] for row in rows], "^--", color=colour, label=f"{name}: frequent class")
-        both.set(title="Both classes in equal numbers (stars: table 1 of the paper)", ylabel="accuracy in per cent")
-        by_class.set(title="Each class", ylabel="accuracy in per cent")
+        title, label = "Both classes in equal numbers (stars: table 1 of the paper)", "accuracy in per cent"
+        both.set(title=title, ylabel=label, ylim=(50, 100))
+        by_class.set(title="Each class", ylabel=label, ylim=(0, 105))
         for each in axes:
             each.set_xlabel(f"training rows, {self.sizes.rare:,} of which are of the rare class")
             each.set_xticks(sorted({row["rows"] for row in self.found}))

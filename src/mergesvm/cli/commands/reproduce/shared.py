@@ -93,11 +93,12 @@ def _status(console: Console, text: str) -> AbstractContextManager[Any]:
 def _print_table(console: Console, table: ResultTable) -> None:
     from rich.table import Table
 
-    shown = Table(title=table.title, title_justify="left")
+    shown = Table()
     for column in table.columns:
         shown.add_column(column, justify="left" if column in table.text_columns else "right")
     for row in table.rows:
         shown.add_row(*row)
+    console.text(fill(table.title, TABLE_WIDTH))
     console.table(shown, TABLE_WIDTH)
     if table.note:
         console.text(table.note)
