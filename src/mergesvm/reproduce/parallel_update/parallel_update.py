@@ -223,6 +223,8 @@ class ParallelUpdate(Reproduction):
         by_parameter.set(title=f"By units and beta, kappa at {FRACTION:g} of its limit", ylabel="(F* - F) / F*")
         for each in (by_step, by_parameter):
             each.set_xlabel("iteration")
+        by_budget.set_xticks(self.sizes.limits, [str(limit) for limit in self.sizes.limits])
+        by_budget.minorticks_off()
         title = "Algorithm 1; the last point is the optimum"
         by_budget.set(title=title, xlabel="support vectors", ylabel="accuracy in per cent")
         for each in axes:
