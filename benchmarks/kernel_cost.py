@@ -170,7 +170,7 @@ def gradient(where: Path | None, options: argparse.Namespace) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ms.errors.SolverWarning)
             taken, machine = seconds(lambda machine=machine: machine.fit(problem.X, problem.y))
-        left = 1 - np.array(machine._training.result.history) / optimum
+        left = 1 - machine.history_.objective / optimum
         # F* itself is known only to this accuracy.
         known = np.flatnonzero(left < 1e-12)
         left = left[: known[0]] if len(known) else left

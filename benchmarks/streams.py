@@ -1,13 +1,12 @@
-"""RecursiveSVC: accuracy of the coefficients, effect of C, and speed beside river and BLAS: ``make bench-streams``.
+"""RecursiveSVC: accuracy of the coefficients, and speed beside river and BLAS: ``make bench-streams``.
 
-Also draws the pictures of docs/benchmarks.md.
+Also draws the picture of docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,6 @@ from mergesvm.methods.recursive.rls import RecursiveLeastSquares
 from tables import table
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
-C_VALUES = 10.0 ** np.arange(-5, 6)
 NO_PREDICTIONS = np.empty(0, dtype=np.int64)
 
 console = Console(width=118)
@@ -103,32 +101,6 @@ def drift(n_rows=1_000_000, width=54):
     shown = table(f"Drift over {n_rows:,} rows x {width}, measured before repairs", "checks", "largest", "last")
     for name, points in curves.items():
         shown.add_row(name, f"{points[:, 1].max():.0e}", f"{points[-1, 1]:.0e}")
-    console.print(shown)
-
-
-def accuracy_by_c(where):
-    """Test accuracy for C over ten orders of magnitude, with standardized features."""
-    figure, axes = canvas()
-    shown = table(
-        "Test accuracy in per cent by C, one-vs-rest, intercept not penalized",
-        "data set",
-        *(f"{C:g}" for C in C_VALUES),
-        "range",
-    )
-    for name, load in (("a9a", datasets.a9a), ("covtype", datasets.covtype), ("mnist", datasets.mnist)):
-        X, y, test, truth = load(where)
-        knowledge = ms.learn(X, y)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            scores = [
-                100 * ms.solve(knowledge, C, standardize=True, penalize_intercept=False).score(test, truth)
-                for C in C_VALUES
-            ]
-        shown.add_row(name, *(f"{score:.1f}" for score in scores), f"{max(scores) - min(scores):.1f}")
-        axes.semilogx(C_VALUES, scores, "o-", label=name)
-    axes.set(title="Accuracy by C", xlabel="C", ylabel="test accuracy, %", ylim=(0, 100))
-    axes.legend()
-    figure.savefig(PICTURES / "accuracy-by-c.png", dpi=90)
     console.print(shown)
 
 
@@ -360,7 +332,7 @@ def growth():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="folder of data sets (default: MERGESVM_DATA, else OpenML)")
-    parser.add_argument("--only", nargs="*", help="exactness, drift, accuracy, narrow, wide, growth")
+    parser.add_argument("--only", nargs="*", help="exactness, drift, narrow, wide, growth")
     options = parser.parse_args()
     where = datasets.folder(options.data)
     PICTURES.mkdir(exist_ok=True)
@@ -370,7 +342,6 @@ def main():
     for name, run in {
         "exactness": exactness,
         "drift": drift,
-        "accuracy": lambda: accuracy_by_c(where),
         "narrow": lambda: narrow_speed(where),
         "wide": lambda: wide_speed(where),
         "growth": growth,

@@ -55,6 +55,7 @@ class PaperData:
     train_fraction: float  # in the paper; the rest are test rows
     max_class_rows: int | None = None
     format: str | None = None  # if file names do not show it
+    header: bool = True  # of CSV
 
     stand_in: str = "digits"  # of scikit-learn, for a quick run without a folder
     class_names: Sequence[str] = ()
@@ -96,10 +97,9 @@ class PaperData:
                 f"{self.title} is not in {folder}: there is no {self.files}. To download it from OpenML, leave out "
                 f"--data and unset {FOLDER_VARIABLE}."
             )
-        slices = list(scan(str(folder / self.files), label=self.label, format=self.format))
+        slices = list(scan(str(folder / self.files), label=self.label, format=self.format, header=self.header))
         X = np.concatenate([_dense(part.rows.block(0, part.rows.n_rows)) for part in slices])
-        labels = [part.label_array() for part in slices]
-        return X, np.concatenate(labels).astype(np.int64)
+        return X, _whole_numbers(np.concatenate([part.label_array() for part in slices]))
 
     def _fetch(self) -> tuple[NDArray[Any], NDArray[Any]]:
         from sklearn.datasets import fetch_openml
@@ -113,7 +113,15 @@ class PaperData:
             ) from None
         X = _dense(X)
         pixels = X.astype(np.uint8)
-        return pixels if np.array_equal(pixels, X) else X, y.astype(np.float64).astype(np.int64)
+        return pixels if np.array_equal(pixels, X) else X, _whole_numbers(y)
+
+
+def _whole_numbers(labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Labels as numbers; names, such as those of letters, by their order."""
+    try:
+        return labels.astype(np.float64).astype(np.int64)
+    except ValueError:
+        return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
 def _dense(block: Any) -> NDArray[Any]:
@@ -134,6 +142,13 @@ def _breast_cancer() -> tuple[NDArray[Any], NDArray[Any]]:
     return _standardised(X), np.where(y == 1, 1, -1)
 
 
+def _iris() -> tuple[NDArray[Any], NDArray[Any]]:
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    return _standardised(X), y
+
+
 def _wine() -> tuple[NDArray[Any], NDArray[Any]]:
     from sklearn.datasets import load_wine
 
@@ -145,7 +160,7 @@ def _standardised(X: NDArray[Any]) -> NDArray[Any]:
     return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
 
 
-BUNDLED = {"digits": _digits, "breast cancer": _breast_cancer, "wine": _wine}
+BUNDLED = {"digits": _digits, "breast cancer": _breast_cancer, "iris": _iris, "wine": _wine}
 """Data sets of scikit-learn: pixels from 0 to 255, and standardised columns."""
 
 CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")

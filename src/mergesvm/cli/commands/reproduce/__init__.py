@@ -10,6 +10,8 @@ REPRODUCTIONS = {
     "merging": "Merged and batch training of a stream in slices, by Zhu, Ikeda, Pang, Ban and Sarrafzadeh.",
     "weights": "Accuracy of class weights on unbalanced classes, table 1 of Zhang and Zhu.",
     "cascade": "Speedup and efficiency of MPI ranks that add their sums up a tree, by Zhang and Zhu.",
+    "recursive": "One pass of recursive least squares, by Cassioli and others, beside three linear methods.",
+    "parallel-update": "Convergence by step, units and beta, and traffic and accuracy, of Alpcan and Bauckhage.",
     "democratic": "Pegasos for each pair of classes and a vote, by Vieira and Lerena, beside the closed form.",
 }
 """Each reproduction with its one-line help: the first line of the docstring of ``NAME_command`` in its file."""
