@@ -19,6 +19,7 @@ from rich.table import Table
 import mergesvm as ms
 from machine import describe
 from mergesvm.engines import Threads
+from mergesvm.engines.machine import cores
 from mergesvm.reproduce.cascade_cost import (
     Handling,
     Link,
@@ -30,7 +31,7 @@ from mergesvm.reproduce.cascade_cost import (
     tree_depth,
 )
 from mergesvm.reproduce.cascade_ranks import descriptions, measure_handling, min_cpu_seconds
-from mergesvm.reproduce.cascade_times import core_count, measure, put_rows
+from mergesvm.reproduce.cascade_times import measure, put_rows
 from tables import table
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "scaling.png"
@@ -127,7 +128,7 @@ def add_run(at: Constants, run: Measured, link: Link, shown: Table) -> None:
     """Add one number of ranks to the table."""
     learning, busy = at.learning(run.rows / run.ranks), min(run.learning)
     joining = joining_seconds(at.load, run.ranks, link, at.handling)
-    wall = f"{1e3 * run.wall:,.1f}" if run.ranks <= core_count() else ""
+    wall = f"{1e3 * run.wall:,.1f}" if run.ranks <= cores() else ""
     shown.add_row(
         str(run.ranks),
         f"{1e3 * learning:,.1f}",

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mergesvm
+from mergesvm.jit import compiled
 
 CALLED = """
 from mergesvm.jit import compiled
@@ -63,6 +65,22 @@ def run(place, **environment):
 def block(folder):
     """Make a folder impossible to create, also for root, who may write everywhere."""
     folder.write_text("")
+
+
+def test_functions_keep_their_own_order_of_operations_whoever_calls_them():
+    @compiled
+    def total(values):
+        result = 0.0
+        for value in values:
+            result += value
+        return result
+
+    @compiled(fastmath={"reassoc"})
+    def caller(values):
+        return total(values)
+
+    assert caller(np.array([1e300, 1.0, -1e300])) == 0.0
+    assert all("reassoc" not in code for code in total.inspect_llvm().values())
 
 
 def test_a_read_only_package_is_no_failure(place):

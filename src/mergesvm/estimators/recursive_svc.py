@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -272,6 +273,14 @@ class RecursiveSVC(LinearClassifier):
     def drift_(self) -> float:
         """The largest drift of these checks, relative to the largest coefficient."""
         return max((check.drift for check in self.checks_), default=0.0)
+
+    def __copy__(self) -> Self:
+        """A copy that learns by itself: the live model is copied too."""
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        if "live_" in self.__dict__:
+            copied.live_ = deepcopy(self.live_)
+        return copied
 
     def _scoring_model(self) -> LinearModel:
         return self._fitted.live_.model(probabilities=False)

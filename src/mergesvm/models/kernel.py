@@ -13,7 +13,6 @@ from scipy import sparse
 from scipy.special import expit
 
 from mergesvm.errors import FormError
-from mergesvm.knowledge.knowledge import counted
 from mergesvm.models.base import Model, check_scores
 from mergesvm.models.domain import Domain
 from mergesvm.models.expansion import Expansion
@@ -22,6 +21,7 @@ from mergesvm.models.formats.kernel import expansion_arrays, expansion_fields
 from mergesvm.models.formats.native import ModelContent
 from mergesvm.models.score_moments import SideMoments
 from mergesvm.models.voting import Voting
+from mergesvm.text import counted
 
 
 class KernelModel(Model):

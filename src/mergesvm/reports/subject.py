@@ -10,7 +10,8 @@ from mergesvm.analysis.pieces.pieces import named_pieces
 from mergesvm.errors import KnowledgeError
 from mergesvm.knowledge.combine import merge
 from mergesvm.knowledge.folds import Folds
-from mergesvm.knowledge.knowledge import Knowledge, counted
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.text import counted
 
 MAX_PIECES_AS_FOLDS = 20
 """Up to this many pieces are held out one by one; more are held out in groups."""

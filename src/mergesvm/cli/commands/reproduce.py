@@ -49,9 +49,10 @@ def cascade_command(
     import numpy as np
     from rich.markup import escape
 
+    from mergesvm.engines.machine import cores
     from mergesvm.reproduce import cascade
     from mergesvm.reproduce.cascade_picture import save_cascade_picture
-    from mergesvm.reproduce.cascade_times import core_count, find_mpiexec
+    from mergesvm.reproduce.cascade_times import find_mpiexec
     from mergesvm.reproduce.paper_data import ADULT, data_folder
     from mergesvm.reproduce.unbalanced import Draw
 
@@ -65,20 +66,20 @@ def cascade_command(
     with _status(console, f"{draws} draws of {negatives + frequents[-1]:,} rows"):
         figures = cascade.weighting_figures(drawn, frequents)
     _print_table(console, cascade.weighting_table(figures, drawn))
-    curves, runs, cores = {}, {}, core_count()
+    curves, runs, n_cores = {}, {}, cores()
     timed = sorted({frequents[0], frequents[-1]})
     for workload in cascade.measure_workloads(
         drawn[0], timed, hidden, counts, repeat, lambda text: _status(console, text)
     ):
-        curves[workload.name], runs[workload.name] = workload.curve(cores), workload.figures(cores)
-        _print_table(console, workload.table(cores))
+        curves[workload.name], runs[workload.name] = workload.curve(n_cores), workload.figures(n_cores)
+        _print_table(console, workload.table(n_cores))
     saved = save_cascade_picture(picture, curves)
     console.out.print(
         f"The picture is in {escape(str(picture))}."
         if saved
         else "No picture: matplotlib is not installed. Install it with: pip install 'mergesvm\\[plots]'"
     )
-    console.result(table=figures, cores=cores, runs=runs, picture=str(picture) if saved else None, seed=seed)
+    console.result(table=figures, cores=n_cores, runs=runs, picture=str(picture) if saved else None, seed=seed)
 
 
 @reproduce_command.command("democratic", epilog="Example: `mergesvm reproduce democratic --data folder --only mnist`")
