@@ -504,7 +504,7 @@ def test_columns_that_a_later_file_lacks_are_named_with_it(tmp_path):
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"unknown": "guess"}, "unknown must be one of 'error', 'zero', got 'guess'"),
+        ({"unknown": "guess"}, "unknown must be one of 'error', 'zero', not 'guess'"),
         ({"missing": "guess"}, "missing must be one of"),
         ({"batch_rows": 0}, "batch_rows must be a positive"),
         ({"categories": "some"}, "categories must be a mapping"),
@@ -741,6 +741,7 @@ def test_libsvm_text_with_signs_blanks_groups_and_no_last_newline(tmp_path):
         ("x 2:1", "'x' is not a number"),
         ("1 99999999999:1", "the index is too large"),
         ("1 9:1", "index 9 exceeds the number of features, 5"),
+        ("1e16 2:1", r"the label 10000000000000000 is not below 2\^53"),
     ],
 )
 def test_malformed_libsvm_names_the_file_and_the_row(line, what, tmp_path):

@@ -323,5 +323,5 @@ def _plain_row(x: Any) -> Any:
     if hasattr(x, "to_dict"):
         x = x.to_dict()
     if isinstance(x, (str, bytes)) or not hasattr(x, "__len__") or not len(x):
-        raise DataError(f"A row must be a sequence of numbers or a mapping of names to numbers. Got {x!r:.200}.")
+        raise DataError(f"A row must be a sequence of numbers or a mapping of names to numbers, not {x!r:.200}.")
     return x

@@ -189,8 +189,8 @@ class Knowledge(Sums):
                 "No set of rows has these sums: a variance is negative, probably after subtracting rows that were "
                 "never added. Learn the remaining rows again."
             )
-        drawn, centre = components.along(axes, rows), self.anchor + mean
-        return components.frozen_with(drawn, centre, np.ones(len(mean)), self.layout, rows)
+        arrays, centre = components.along(axes, rows), self.anchor + mean
+        return components.frozen_with(arrays, centre, np.ones(len(mean)), self.layout, rows)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
         """Write to a file, atomically. The file contains no code, and a digest protects all of it.
