@@ -112,7 +112,7 @@ class RandomMap(FeatureMap):
         return pilot.centre_and_scale(self.scaling)
 
     def min_pilot_rows(self) -> int:
-        """Return the number of rows that the pilot sample needs at least."""
+        """Return the minimum number of rows of the pilot sample."""
         return 0
 
     # Derived from the above.

@@ -69,7 +69,7 @@ def _folds_of_pieces(pieces: list[Knowledge]) -> tuple[Folds | None, str]:
 
 
 def _shared_rows(pieces: dict[str, Knowledge]) -> tuple[str, ...]:
-    """A warning if two pieces contain the same rows, which only files of earlier formats can without an error."""
+    """A warning if two pieces contain the same rows; only pieces of earlier file formats are not refused for that."""
     seen: dict[object, str] = {}
     for name, piece in pieces.items():
         for origin in piece.provenance:

@@ -28,7 +28,7 @@ MIN_PART_MATRICES = 64
 def learn_scan_distributed(
     scan: Scan, options: SumOptions, engine: Engine, progress: Progress | None = None
 ) -> PartialResult:
-    """Learn from files, divided among the workers by size; under MPI with own files, from those of each rank.
+    """Learn from files, divided among the workers by size, or under MPI from the files that each rank has of its own.
 
     If a file turns out not to be divisible, start again with whole files; if labels written as text turn out to be of
     another kind than the first ones, start again with the kind that fits all of them.
