@@ -83,13 +83,13 @@ def test_functions_keep_their_own_order_of_operations_whoever_calls_them():
     assert all("reassoc" not in code for code in total.inspect_llvm().values())
 
 
-def test_a_read_only_package_is_no_failure(place):
+def test_a_read_only_package_does_not_fail(place):
     block(place / "package" / "__pycache__")
     assert run(place) == (["9", "0", "0"], "")
     assert list((place / "home").rglob("*.nbi"))
 
 
-def test_a_read_only_package_without_a_home_is_no_failure_and_noticed_once(place):
+def test_a_read_only_package_without_a_home_warns_once_and_does_not_fail(place):
     block(place / "package" / "__pycache__")
     home = "~"  # as a user without a home is told
     result, notice = run(place, HOME=home)
@@ -110,7 +110,7 @@ def test_without_any_folder_functions_are_compiled_in_each_run_and_noticed_once(
     assert "cannot be cached" in notice
 
 
-def test_code_in_a_temporary_folder_of_others_is_not_run(place):
+def test_code_in_a_temporary_folder_of_another_user_is_not_run(place):
     block(place / "package" / "__pycache__")
     folder = place / "temporary" / f"mergesvm-compiled-{os.getuid()}"
     folder.mkdir()

@@ -105,7 +105,7 @@ def test_sparse_rows_that_are_read_as_dense_ones_have_the_same_hashes():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8, np.int16, np.bool_])
 @pytest.mark.parametrize("workers", [1, 3])
-def test_the_compiled_kernel_gives_the_same_hashes(dtype, workers):
+def test_the_compiled_function_gives_the_same_hashes(dtype, workers):
     X = (rng.normal(size=(6000, 60)) * 50).astype(dtype)
     np.testing.assert_array_equal(hashes(X, engine=Threads(workers), compiled=True), hashes(X))
 

@@ -342,7 +342,7 @@ def test_a_newer_format_asks_for_an_upgrade(number, stored):
         ms.Knowledge.load(forge(stored, "knowledge", format=number))
 
 
-def test_a_model_is_no_knowledge_and_knowledge_no_model(stored, model):
+def test_model_files_are_not_loaded_as_knowledge_nor_knowledge_as_models(stored, model):
     with pytest.raises(errors.WrongKindError, match="holds a model, not knowledge"):
         ms.Knowledge.load(model)
     with pytest.raises(errors.WrongKindError, match="holds knowledge, not a model"):
@@ -398,7 +398,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("what", list(TEXTS))
-def test_a_header_that_is_no_json_object_is_invalid(what, stored):
+def test_headers_that_are_not_json_objects_are_invalid(what, stored):
     with pytest.raises(errors.InvalidHeaderError, match=r"day\.knowledge"):
         ms.Knowledge.load(forge(stored, "knowledge", text=TEXTS[what]))
 
@@ -721,7 +721,7 @@ def test_nothing_is_left_open_or_changed_by_a_file_that_is_refused(stored, model
     assert sorted(file.name for file in stored.parent.iterdir()) == ["day.knowledge", "day.msvm"]
 
 
-def test_what_is_loaded_cannot_be_written_to(stored, model):
+def test_loaded_arrays_are_read_only(stored, model):
     piece, solved = ms.Knowledge.load(stored), ms.load_model(model)
     for array in (*piece.arrays(), solved.coef_, solved.anchor_, solved.domain.rows):
         with pytest.raises(ValueError, match="read-only"):

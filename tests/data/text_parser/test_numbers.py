@@ -58,7 +58,7 @@ def as_python_reads(word):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_numbers_are_those_that_python_reads_or_are_left_to_others(form):
+def test_parsed_numbers_equal_those_of_python(form):
     generator = random.Random(form)
     certain = 0
     for _ in range(1_500):
@@ -89,7 +89,7 @@ def test_numbers_of_every_length_with_a_point_at_every_place(length):
             assert length > 19  # more digits than are read here
 
 
-def test_texts_that_are_parsed_at_the_same_time_do_not_disturb_each_other():
+def test_texts_are_parsed_concurrently():
     generator = random.Random(0)
     rows = [
         [[generator.choice([1.5, -2.25, 1e-7, 123456789.125]) for _ in range(30)] for _ in range(99)] for _ in "1234"
@@ -104,7 +104,7 @@ def test_texts_that_are_parsed_at_the_same_time_do_not_disturb_each_other():
 
 
 @pytest.mark.parametrize("fields", [1, 3, 40])
-def test_lines_with_another_number_of_fields_end_what_is_parsed(fields):
+def test_parsing_stops_at_lines_with_another_number_of_fields(fields):
     line = ",".join(["1.5"] * fields) + "\n"
     for strange in (
         "1.5," * fields + "1.5\n",
