@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.numpy import save, save_file
+from safetensors.numpy import save
 
 import mergesvm as ms
+from forging import forge
 from mergesvm import errors
 from mergesvm.files import container
 from mergesvm.files.container import read_container
@@ -51,25 +52,6 @@ def content(piece: ms.Knowledge) -> tuple[Any, ...]:
         piece.provenance,
         arrays,
     )
-
-
-def forge(
-    path: Path,
-    of: str,
-    change: Callable[[dict[str, Any], dict[str, Any]], Any] = lambda *_: None,
-    text: str | None = None,
-    **strings: str | None,
-) -> Path:
-    """Change header and arrays of a file, and give it the digest that belongs to what they are then."""
-    header, held = read_container(path, of)
-    fields, held = json.loads(json.dumps(header.fields)), {name: array.copy() for name, array in held.items()}
-    change(fields, held)
-    text = json.dumps(fields) if text is None else text
-    arrays = {name: np.ascontiguousarray(array) for name, array in held.items()}
-    given = {"format": str(container.FORMAT), "kind": f"mergesvm {of}", "header": text}
-    given["sha256"] = container._digest(of, text, arrays)
-    save_file(arrays, path, {name: value for name, value in (given | strings).items() if value is not None})
-    return path
 
 
 @pytest.fixture
