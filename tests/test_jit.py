@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mergesvm
+from mergesvm.jit import compiled
 
 CALLED = """
 from mergesvm.jit import compiled
@@ -65,13 +67,29 @@ def block(folder):
     folder.write_text("")
 
 
-def test_a_read_only_package_is_no_failure(place):
+def test_functions_keep_their_own_order_of_operations_whoever_calls_them():
+    @compiled
+    def total(values):
+        result = 0.0
+        for value in values:
+            result += value
+        return result
+
+    @compiled(fastmath={"reassoc"})
+    def caller(values):
+        return total(values)
+
+    assert caller(np.array([1e300, 1.0, -1e300])) == 0.0
+    assert all("reassoc" not in code for code in total.inspect_llvm().values())
+
+
+def test_a_read_only_package_does_not_fail(place):
     block(place / "package" / "__pycache__")
     assert run(place) == (["9", "0", "0"], "")
     assert list((place / "home").rglob("*.nbi"))
 
 
-def test_a_read_only_package_without_a_home_is_no_failure_and_noticed_once(place):
+def test_a_read_only_package_without_a_home_warns_once_and_does_not_fail(place):
     block(place / "package" / "__pycache__")
     home = "~"  # as a user without a home is told
     result, notice = run(place, HOME=home)
@@ -92,7 +110,7 @@ def test_without_any_folder_functions_are_compiled_in_each_run_and_noticed_once(
     assert "cannot be cached" in notice
 
 
-def test_code_in_a_temporary_folder_of_others_is_not_run(place):
+def test_code_in_a_temporary_folder_of_another_user_is_not_run(place):
     block(place / "package" / "__pycache__")
     folder = place / "temporary" / f"mergesvm-compiled-{os.getuid()}"
     folder.mkdir()

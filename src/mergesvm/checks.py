@@ -49,7 +49,7 @@ def check_flag(name: str, value: Any) -> bool:
     ...
     mergesvm.errors.ParameterError: standardize must be True or False, not 'nonsense'.
     """
-    import numpy as np  # not at the top, because the help of the command line needs other checks and is to be fast
+    import numpy as np  # not at the top, because the help of the command line needs other checks and should be fast
 
     if not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{name} must be True or False, not {value!r}.")

@@ -33,7 +33,8 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """
     if function is None:
         return partial(compiled, **options)
-    dispatcher = njit(nogil=True, error_model="numpy", **options)(function)
+    # Without a value for fastmath, a function would inherit that of whichever function calls it first.
+    dispatcher = njit(**{"nogil": True, "error_model": "numpy", "fastmath": False} | options)(function)
     if isinstance(dispatcher, Dispatcher):  # with NUMBA_DISABLE_JIT it is the function itself
         try:
             dispatcher._cache = SafeCache(function)  # type: ignore[attr-defined]
@@ -114,10 +115,10 @@ class CheckedContent(CompileResultCacheImpl):  # type: ignore[misc]
 def source_stamp(module: str) -> str:
     """A digest of the source of a module and of the modules of its package whose functions it uses.
 
-    numba notices that the file of a compiled function has changed, but not that of a function it calls.
+    numba notices that the file of a compiled function has changed, but not that of a function it calls, or this one.
     """
     names, package = vars(sys.modules[module]), module.partition(".")[0]
-    used = {str(getattr(value, "__module__", None)) for value in names.values()} - {module, __name__}
+    used = {str(getattr(value, "__module__", None)) for value in names.values()} - {module}
     stamps = [source_stamp(name) for name in sorted(used) if name.startswith(f"{package}.")]
     own = sha256(Path(names["__file__"]).read_bytes()).hexdigest()
     return sha256(" ".join([own, *stamps]).encode()).hexdigest()

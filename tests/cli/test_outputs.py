@@ -63,7 +63,7 @@ def test_an_output_never_replaces_an_input_or_a_device(name, folder):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_two_outputs_of_one_command_are_never_the_same_file(folder):
+def test_two_outputs_of_one_command_must_be_different_files(folder):
     (folder / "link.onnx").symlink_to("model.onnx")
     message = error("solve", "day.knowledge", "-o", "model.onnx", "--onnx", "link.onnx", "--force", cwd=folder)
     assert "are the same output file" in message
@@ -86,7 +86,7 @@ Knowledge.save = late
 )
 
 
-def test_of_two_runs_without_force_one_is_told_that_the_file_exists(folder):
+def test_one_of_two_simultaneous_runs_without_force_reports_an_existing_file(folder):
     words = ["learn", "day.csv", "--label", "y", "-q", "-o", "new.knowledge"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     runs = [subprocess.Popen([sys.executable, "-c", SLOW, *words], cwd=folder, **pipes) for _ in range(2)]

@@ -20,7 +20,6 @@ from mergesvm.data.hashing import group_hashes, row_hashes
 from mergesvm.data.rows.convert import as_rows
 from mergesvm.engines import Threads
 from mergesvm.errors import DataError
-from mergesvm.knowledge.gram.jit_policy import GRAM_JIT
 
 rng = np.random.default_rng(11)
 PINNED_ROWS = ["0000000000000000", "f55c5d8f3894ec4a", "f0e430bd9f45e65d", "fddb35b75533ba94"]
@@ -106,9 +105,9 @@ def test_sparse_rows_that_are_read_as_dense_ones_have_the_same_hashes():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8, np.int16, np.bool_])
 @pytest.mark.parametrize("workers", [1, 3])
-def test_the_compiled_kernel_gives_the_same_hashes(dtype, workers):
+def test_the_compiled_function_gives_the_same_hashes(dtype, workers):
     X = (rng.normal(size=(6000, 60)) * 50).astype(dtype)
-    np.testing.assert_array_equal(hashes(X, engine=Threads(workers), jit=GRAM_JIT.load()), hashes(X))
+    np.testing.assert_array_equal(hashes(X, engine=Threads(workers), compiled=True), hashes(X))
 
 
 def test_hashes_of_rows_do_not_depend_on_the_rows_around_them():

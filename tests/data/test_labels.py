@@ -50,7 +50,7 @@ def test_labels_of_every_kind_become_codes(case):
 
 
 @pytest.mark.parametrize("n_classes", [100, 200, 40_000])
-def test_many_classes_are_told_apart(n_classes):
+def test_many_classes_are_encoded_correctly(n_classes):
     y = np.random.default_rng(0).permutation(np.arange(n_classes).repeat(2))
     for labels in (EncodedLabels.encode(y), EncodedLabels.encode([str(value).zfill(6) for value in y])):
         np.testing.assert_array_equal(labels.codes, y)

@@ -73,7 +73,7 @@ def test_folders_of_a_partition_are_columns(tmp_path):
     assert ms.learn(ms.scan(tmp_path, "place", ["x0", "x1"])).labels == ("north", "south")
 
 
-def test_provenance_tells_files_and_rows(tmp_path):
+def test_provenance_lists_files_and_rows(tmp_path):
     X, y = samples.rows()
     one, _ = samples.parquet(tmp_path, "one", X[:100], y[:100])
     two, _ = samples.parquet(tmp_path, "two", X[100:], y[100:])
@@ -285,7 +285,7 @@ def test_csv_with_quotation_marks_is_not_cut_or_is_an_error(compiled, tmp_path, 
 @pytest.mark.parametrize(
     ("begin", "header"), [("\na,y\n", True), ('"a\nb",y\n', True), ("a,y\r1,2\n", True), ("", False)]
 )
-def test_csv_with_a_strange_beginning_is_not_cut_or_cut_rightly(begin, header, tmp_path):
+def test_csv_with_an_unusual_beginning_is_not_split_or_split_correctly(begin, header, tmp_path):
     path = write(tmp_path / "x.csv", begin + "1,2\n" * 100)
     scan = ms.scan(path, "y" if header else "f1", header=header)
     parts = scan.readers[0].split(10)
@@ -504,7 +504,7 @@ def test_columns_that_a_later_file_lacks_are_named_with_it(tmp_path):
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"unknown": "guess"}, "unknown must be one of 'error', 'zero', got 'guess'"),
+        ({"unknown": "guess"}, "unknown must be one of 'error', 'zero', not 'guess'"),
         ({"missing": "guess"}, "missing must be one of"),
         ({"batch_rows": 0}, "batch_rows must be a positive"),
         ({"categories": "some"}, "categories must be a mapping"),
@@ -582,14 +582,14 @@ def test_plain_csv_is_read_as_by_the_general_reader(end, last, unusual, tmp_path
         np.testing.assert_array_equal(plain, general)
 
 
-def test_a_line_of_names_longer_than_a_megabyte_is_no_row(tmp_path, monkeypatch):
+def test_a_header_longer_than_a_megabyte_is_not_a_row(tmp_path, monkeypatch):
     monkeypatch.setattr("mergesvm.data.readers.csv.MIN_BYTES_FOR_JIT", 0)
     names = ",".join(f"feature_{number:06d}" for number in range(80_000))
     path = write(tmp_path / "x.csv", f"{names},colour\n" + 2 * ("1," * 80_000 + "red\n"))
     assert ms.scan(path, features=["colour"], categories="auto").readers[0].vocabulary() == {"colour": {"red"}}
 
 
-def test_a_mark_of_the_order_of_bytes_is_no_letter(tmp_path, monkeypatch):
+def test_a_byte_order_mark_is_not_part_of_the_text(tmp_path, monkeypatch):
     (tmp_path / "x.csv").write_bytes(b"\xef\xbb\xbfa,1\n" + b"b,2\n" * 9)
     for large in (0, 2**23):
         monkeypatch.setattr("mergesvm.data.readers.csv.MIN_BYTES_FOR_JIT", large)
@@ -604,7 +604,7 @@ def test_a_lone_return_within_a_word_is_not_a_letter(tmp_path, monkeypatch):
         ms.learn(ms.scan(tmp_path / "x.csv", "y", categories={"w": ["red", "bl\rue"]}))
 
 
-def test_stretches_of_text_stay_until_as_many_more_were_asked_for(monkeypatch):
+def test_chunks_of_text_stay_valid_until_their_buffer_is_reused(monkeypatch):
     monkeypatch.setattr("mergesvm.data.text_parser.lines.CHUNK_BYTES", 64)
     text = b"".join(b"%d,%d\n" % (number, number**number) for number in range(40))  # lines longer than a chunk, too
     held, found = [], b""
@@ -639,7 +639,7 @@ def test_a_file_whose_columns_change_places_is_read_as_it_is_now(tmp_path, monke
     np.testing.assert_array_equal(coefficients(ms.learn(scan)), before)
 
 
-def test_what_was_read_before_an_error_comes_first():
+def test_rows_read_before_an_error_are_yielded_first():
     def items():
         yield from "ab"
         raise OSError("the disk is gone")
@@ -665,7 +665,7 @@ def test_an_error_late_in_plain_csv_names_the_line(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "word", ["", "-", "+", ".", "-.", "1.2.3", "1-2", "--1", "12345678x", "0.12345678e", "0x1", "1:2"]
 )
-def test_what_is_no_number_is_no_number_in_the_middle_of_long_text(word, tmp_path, monkeypatch):
+def test_invalid_numbers_are_refused_within_long_text(word, tmp_path, monkeypatch):
     monkeypatch.setattr("mergesvm.data.readers.csv.MIN_BYTES_FOR_JIT", 0)
     monkeypatch.setattr("mergesvm.data.readers.csv.BLOCK_BYTES", 200)  # which decides that the column is of numbers
     lines = ["0.25,1"] * 50 + [f"{word},1"] + ["0.25,1"] * 50
@@ -741,6 +741,7 @@ def test_libsvm_text_with_signs_blanks_groups_and_no_last_newline(tmp_path):
         ("x 2:1", "'x' is not a number"),
         ("1 99999999999:1", "the index is too large"),
         ("1 9:1", "index 9 exceeds the number of features, 5"),
+        ("1e16 2:1", r"the label 10000000000000000 is not below 2\^53"),
     ],
 )
 def test_malformed_libsvm_names_the_file_and_the_row(line, what, tmp_path):
@@ -749,7 +750,7 @@ def test_malformed_libsvm_names_the_file_and_the_row(line, what, tmp_path):
         ms.learn(ms.scan(path, width=5))
 
 
-def test_zero_based_indices_are_a_choice(tmp_path):
+def test_zero_based_indices_are_read_on_request(tmp_path):
     path = write(tmp_path / "x.libsvm", "1 0:3 2:1\n-1 1:1\n")
     assert ms.learn(ms.scan(path, zero_based=True)).width == 3
     with pytest.raises(ms.errors.ParameterError, match="contains its labels"):
@@ -810,7 +811,7 @@ def test_files_of_other_widths_of_tables_without_names_fit_a_model_of_arrays(tmp
 # What comes first tells the types
 
 
-def test_lines_may_be_longer_than_what_tells_the_types(tmp_path, monkeypatch):
+def test_lines_may_be_longer_than_the_text_that_types_are_inferred_from(tmp_path, monkeypatch):
     monkeypatch.setattr("mergesvm.data.readers.csv.INFERENCE_BYTES", 1000)
     note = "n" * 2_500
     path = write(tmp_path / "x.csv", f"y,a,note\n0,1.5,{note}\n1,2.5,{note}\n0,3,s\n1,5,s\n")
@@ -841,7 +842,7 @@ def test_slices_cannot_be_written_into(kind, tmp_path):
     assert not any(array.flags.writeable for array in (*part.rows.columns, part.labels))
 
 
-def test_a_missing_label_within_a_dictionary_is_told_with_its_cure(tmp_path):
+def test_missing_labels_within_a_dictionary_raise_an_error_with_advice(tmp_path):
     labels = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["no", None]))
     feather.write_feather(pa.table({"a": [1.0, 2.0, 3.0], "y": labels}), tmp_path / "x.feather")
     with pytest.raises(ms.errors.DataError, match=r"row 1 has no label.*missing='drop'"):

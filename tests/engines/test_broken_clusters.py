@@ -151,7 +151,7 @@ def _alive(process):
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), "soon"])
-def test_a_timeout_that_is_no_time_is_refused(timeout, monkeypatch):
+def test_invalid_timeouts_are_refused(timeout, monkeypatch):
     pytest.importorskip("mpi4py")
     with pytest.raises(ParameterError, match="timeout must be a positive number of seconds"):
         ms.engines.MPI(timeout=timeout)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -56,6 +57,15 @@ def test_single_rows_and_batches_match_the_closed_form(data, options):
         assert_same(live, expected, X)
     mixed = one_by_one(RecursiveSVC(**options).partial_fit(X[:100], y[:100]), X[100:400], y[100:400])
     assert_same(mixed.partial_fit(X[400:], y[400:]), expected, X)
+
+
+def test_a_copy_learns_by_itself(data):
+    X, y = data
+    svc = RecursiveSVC().fit(X[:300], y[:300])
+    copied = copy(svc).partial_fit(X[300:], y[300:])
+    assert_same(svc, RecursiveSVC().fit(X[:300], y[:300]), X)
+    assert_same(copied, RecursiveSVC().fit(X, y), X)
+    assert copy(RecursiveSVC(C=3.0)).C == 3.0
 
 
 def test_matches_ridge_classifier_on_two_classes(data):

@@ -40,7 +40,7 @@ def test_many_updates_do_not_leave_many_ids(kind):
 
 
 @MACHINES
-def test_what_was_handed_out_keeps_its_rows(kind):
+def test_knowledge_already_returned_keeps_its_rows(kind):
     machine = kind().fit(X[:20], Y[:20])
     earlier = knowledge(machine)
     assert knowledge(machine).provenance == earlier.provenance

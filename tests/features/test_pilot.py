@@ -19,7 +19,7 @@ def test_images_are_scaled_as_a_whole_and_tables_by_column():
     np.testing.assert_array_equal(scale, 1.0)
 
 
-def test_the_pilot_sample_is_drawn_from_all_rows_without_replacement():
+def test_the_pilot_is_sampled_from_all_rows_without_replacement():
     rows = np.arange(20_000.0)[:, None]
     pilot = Pilot.of(rows, seed=3)
     assert len(np.unique(pilot.rows)) == PILOT_ROWS

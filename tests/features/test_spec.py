@@ -38,7 +38,7 @@ def test_a_map_can_be_given_by_name(text, expected):
     ],
     ids=lambda text: text[:30],
 )
-def test_an_unknown_name_or_parameter_is_an_error_that_lists_what_is_allowed(text):
+def test_unknown_names_and_parameters_raise_an_error_that_lists_the_valid_ones(text):
     with pytest.raises(ParameterError):
         as_map(text)
 

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.numpy import save, save_file
+from safetensors.numpy import save
 
 import mergesvm as ms
+from forging import forge
 from mergesvm import errors
 from mergesvm.files import container
 from mergesvm.files.container import read_container
@@ -51,25 +52,6 @@ def content(piece: ms.Knowledge) -> tuple[Any, ...]:
         piece.provenance,
         arrays,
     )
-
-
-def forge(
-    path: Path,
-    of: str,
-    change: Callable[[dict[str, Any], dict[str, Any]], Any] = lambda *_: None,
-    text: str | None = None,
-    **strings: str | None,
-) -> Path:
-    """Change header and arrays of a file, and give it the digest that belongs to what they are then."""
-    header, held = read_container(path, of)
-    fields, held = json.loads(json.dumps(header.fields)), {name: array.copy() for name, array in held.items()}
-    change(fields, held)
-    text = json.dumps(fields) if text is None else text
-    arrays = {name: np.ascontiguousarray(array) for name, array in held.items()}
-    given = {"format": str(container.FORMAT), "kind": f"mergesvm {of}", "header": text}
-    given["sha256"] = container._digest(of, text, arrays)
-    save_file(arrays, path, {name: value for name, value in (given | strings).items() if value is not None})
-    return path
 
 
 @pytest.fixture
@@ -342,7 +324,7 @@ def test_a_newer_format_asks_for_an_upgrade(number, stored):
         ms.Knowledge.load(forge(stored, "knowledge", format=number))
 
 
-def test_a_model_is_no_knowledge_and_knowledge_no_model(stored, model):
+def test_model_files_are_not_loaded_as_knowledge_nor_knowledge_as_models(stored, model):
     with pytest.raises(errors.WrongKindError, match="holds a model, not knowledge"):
         ms.Knowledge.load(model)
     with pytest.raises(errors.WrongKindError, match="holds knowledge, not a model"):
@@ -398,7 +380,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("what", list(TEXTS))
-def test_a_header_that_is_no_json_object_is_invalid(what, stored):
+def test_headers_that_are_not_json_objects_are_invalid(what, stored):
     with pytest.raises(errors.InvalidHeaderError, match=r"day\.knowledge"):
         ms.Knowledge.load(forge(stored, "knowledge", text=TEXTS[what]))
 
@@ -721,7 +703,7 @@ def test_nothing_is_left_open_or_changed_by_a_file_that_is_refused(stored, model
     assert sorted(file.name for file in stored.parent.iterdir()) == ["day.knowledge", "day.msvm"]
 
 
-def test_what_is_loaded_cannot_be_written_to(stored, model):
+def test_loaded_arrays_are_read_only(stored, model):
     piece, solved = ms.Knowledge.load(stored), ms.load_model(model)
     for array in (*piece.arrays(), solved.coef_, solved.anchor_, solved.domain.rows):
         with pytest.raises(ValueError, match="read-only"):

@@ -43,7 +43,7 @@ def test_rows_of_a_group_are_always_held_out_together():
     ],
     ids=["text", "dictionary", "whole numbers", "decimals", "booleans"],
 )
-def test_a_column_of_groups_is_kept_and_is_no_feature(groups, tmp_path):
+def test_a_column_of_groups_is_kept_and_is_not_a_feature(groups, tmp_path):
     X, y, _ = rows(200)
     columns = {f"x{j}": X[:, j] for j in range(5)}
     pq.write_table(pa.table({**columns, "who": groups, "y": y}), tmp_path / "t.parquet", row_group_size=60)

@@ -36,7 +36,7 @@ def test_large_weights_of_float32_products_are_written(tmp_path):
     assert ms.Knowledge.load(tmp_path / "k").precision == "float32"
 
 
-def test_a_label_that_is_no_unicode_is_not_exported(tmp_path):
+def test_labels_that_are_not_unicode_are_not_exported(tmp_path):
     model = ms.solve(ms.learn(X, ["\ud800" if label == "a" else label for label in Y]))
     with pytest.raises(ParameterError, match="is not valid Unicode"):
         model.to_onnx(tmp_path / "m.onnx")

@@ -163,7 +163,7 @@ STRANGE_LABELS = {
 
 
 @pytest.mark.parametrize("kind", list(STRANGE_LABELS))
-def test_labels_and_categories_of_a_strange_kind_are_refused(kind, tmp_path):
+def test_labels_and_categories_of_unsupported_types_are_refused(kind, tmp_path):
     """In a process of its own: some of them have ended it."""
     strange = coded(STRANGE_LABELS[kind], [0, 1, 2])
     write_feather(tmp_path / "y.feather", a=[1.0, 2.0, 3.0], y=strange)
@@ -190,7 +190,7 @@ def test_whole_decimals_are_found_in_their_own_vocabulary(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["t.npz", "t.npy"])
-def test_text_that_is_no_unicode_is_refused(name, tmp_path):
+def test_text_that_is_not_unicode_is_refused(name, tmp_path):
     labels = np.array([0x110000, 0x61, 0xFFFFFFFF], dtype="<u4").view("<U1")
     if name == "t.npz":
         np.savez(tmp_path / name, X=X[:3], y=labels)
@@ -231,7 +231,7 @@ def test_paths_that_cannot_be_are_errors_of_ours(tmp_path):
             ms.scan(str(tmp_path / name) if name else "", label="y")
 
 
-def test_a_name_that_is_no_text_is_an_error_of_ours_or_is_read(tmp_path):
+def test_column_names_that_are_not_text_are_read_or_raise_a_mergesvm_error(tmp_path):
     (tmp_path / "data").mkdir()
     try:
         (tmp_path / "data" / os.fsdecode(b"\xff.csv")).write_text("a,y\n1,p\n2,q\n")

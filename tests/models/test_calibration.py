@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
 import pandas as pd
 import pytest
-from safetensors.numpy import save_file
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -19,8 +16,8 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
 import mergesvm as ms
+from forging import forge_model
 from mergesvm import errors
-from mergesvm.files import container
 from mergesvm.files.container import read_container
 from mergesvm.models.calibration import Calibration, Isotonic, Platt
 
@@ -321,19 +318,6 @@ def test_a_model_without_calibration_has_no_word_of_it_in_its_file(solved, tmp_p
     assert not any(name.startswith("calibration") for name in arrays)
 
 
-def forge(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> Path:
-    """Change header and arrays of a file, and give it the digest that belongs to what they are then."""
-    header, held = read_container(path, "model")
-    fields, held = json.loads(json.dumps(header.fields)), {name: array.copy() for name, array in held.items()}
-    change(fields, held)
-    text = json.dumps(fields)
-    arrays = {name: np.ascontiguousarray(array) for name, array in held.items()}
-    strings = {"format": str(container.FORMAT), "kind": "mergesvm model", "header": text}
-    strings["sha256"] = container._digest("model", text, arrays)
-    save_file(arrays, path, strings)
-    return path
-
-
 @pytest.fixture
 def written(solved, tmp_path):
     """Files of a calibrated model of three classes, by either method."""
@@ -362,20 +346,22 @@ def written(solved, tmp_path):
 )
 def test_a_header_that_is_wrong_is_refused(value, said, written):
     with pytest.raises(errors.InvalidHeaderError, match=said):
-        ms.load_model(forge(written / "isotonic.msvm", lambda fields, _: fields.update(calibration=value)))
+        ms.load_model(forge_model(written / "isotonic.msvm", lambda fields, _: fields.update(calibration=value)))
 
 
 def test_another_method_or_none_than_the_arrays_are_of_is_refused(written):
     with pytest.raises(errors.InvalidContentError, match=r"no array 'calibration\.slopes'"):
-        ms.load_model(forge(written / "isotonic.msvm", lambda f, _: f["calibration"][0].update(method="platt")))
+        ms.load_model(forge_model(written / "isotonic.msvm", lambda f, _: f["calibration"][0].update(method="platt")))
     with pytest.raises(errors.InvalidContentError, match=r"an unexpected array 'calibration\.offsets'"):
-        ms.load_model(forge(written / "platt.msvm", lambda f, _: f.pop("calibration")))
+        ms.load_model(forge_model(written / "platt.msvm", lambda f, _: f.pop("calibration")))
 
 
 def test_a_model_of_one_class_cannot_be_calibrated_in_a_file(tmp_path):
     ms.solve(ms.learn([[1.0], [2.0]], ["a", "a"])).save(tmp_path / "m.msvm")
     with pytest.raises(errors.InvalidHeaderError, match="a calibration for a model of one class"):
-        ms.load_model(forge(tmp_path / "m.msvm", lambda f, _: f.update(calibration=[{"method": "platt", "rows": 2}])))
+        ms.load_model(
+            forge_model(tmp_path / "m.msvm", lambda f, _: f.update(calibration=[{"method": "platt", "rows": 2}]))
+        )
 
 
 def put(name: str, place: int, value: Any) -> Callable[[Any, dict[str, Any]], None]:
@@ -413,7 +399,7 @@ FAR = 2**63 - 1
 )
 def test_a_number_that_cannot_be_is_refused(method, name, place, value, said, written):
     with pytest.raises(errors.InvalidContentError, match=said):
-        ms.load_model(forge(written / f"{method}.msvm", put(f"calibration.{name}", place, value)))
+        ms.load_model(forge_model(written / f"{method}.msvm", put(f"calibration.{name}", place, value)))
 
 
 def test_equal_knots_are_refused(written):
@@ -421,7 +407,7 @@ def test_equal_knots_are_refused(written):
         arrays["calibration.knots"][1] = arrays["calibration.knots"][0]
 
     with pytest.raises(errors.InvalidContentError, match="do not increase"):
-        ms.load_model(forge(written / "isotonic.msvm", change))
+        ms.load_model(forge_model(written / "isotonic.msvm", change))
 
 
 @pytest.mark.parametrize(
@@ -440,7 +426,7 @@ def test_an_array_of_a_wrong_shape_or_type_is_refused(name, spoil, written):
         arrays.update({} if made is None else {f"calibration.{name}": made})
 
     with pytest.raises(errors.InvalidContentError, match=f"calibration.{name}"):
-        ms.load_model(forge(written / f"{method}.msvm", change))
+        ms.load_model(forge_model(written / f"{method}.msvm", change))
 
 
 def test_knots_as_close_as_numbers_can_be_give_finite_probabilities(written):
@@ -449,7 +435,7 @@ def test_knots_as_close_as_numbers_can_be_give_finite_probabilities(written):
         arrays["calibration.knots"] = np.array([0.0, 5e-324, 1e-310, 1.0, -1e100, 1e100])
         arrays["calibration.values"] = np.array([0.0, 0.5, 1.0, 0.5, 0.0, 1.0])
 
-    model = ms.load_model(forge(written / "isotonic.msvm", change))
+    model = ms.load_model(forge_model(written / "isotonic.msvm", change))
     for scores in (np.zeros((1, 3)), np.full((1, 3), 5e-311), np.full((1, 3), 1e99), np.full((1, 3), -1e300)):
         shares = model.probabilities(scores)
         assert np.isfinite(shares).all()

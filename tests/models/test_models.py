@@ -130,7 +130,7 @@ def test_models_say_what_they_are():
 
 
 @pytest.mark.parametrize("terms", TERMS[:2])
-def test_the_score_is_the_share_predicted_rightly(terms):
+def test_the_score_is_the_fraction_predicted_correctly(terms):
     X, y = blobs(n=200, d=2, classes=3)
     model = ms.solve(ms.learn(X, y), **terms)
     assert model.score(X, y) == (model.predict(X) == y).mean()

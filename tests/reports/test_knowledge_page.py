@@ -270,7 +270,7 @@ def test_hostile_labels_feature_names_and_file_names_are_escaped(two, report, tm
         assert plain(label) in page.values("title")
 
 
-def test_pooled_knowledge_lists_what_is_missing_and_why(report, tmp_path):
+def test_pages_of_pooled_knowledge_list_missing_answers_and_reasons(report, tmp_path):
     data = load_iris()
     for number in range(3):
         some = slice(number, None, 3)

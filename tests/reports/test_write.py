@@ -89,6 +89,6 @@ def test_unknown_extensions_are_rejected_before_the_work(iris, tmp_path):
         ms.report(ms.learn(*iris), tmp_path / "iris.pdf")
 
 
-def test_what_is_not_knowledge_is_rejected(tmp_path):
+def test_objects_other_than_knowledge_are_rejected(tmp_path):
     with pytest.raises(TypeError, match="knowledge"):
         ms.report([1, 2], tmp_path / "x.html")

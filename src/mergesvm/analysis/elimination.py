@@ -110,7 +110,7 @@ class BackwardElimination:
             )
 
     def rises(self) -> Numbers:
-        """Rise of the summed objective if each feature is removed, (features,); infinite if it already is."""
+        """Rise of the summed objective if each feature is removed, (features,); infinite if it is removed already."""
         total = np.where(self.left, 0.0, np.inf)
         for group in self._groups:
             total[group.at] += self._C / 2 * group.rises()

@@ -13,13 +13,14 @@ from mergesvm.analysis.constant_features import feature_names
 from mergesvm.analysis.elimination import BackwardElimination, run_elimination
 from mergesvm.errors import KnowledgeError, ParameterError
 from mergesvm.knowledge.folds import Folds
-from mergesvm.knowledge.knowledge import Knowledge, counted
+from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.definiteness import check_sound
 from mergesvm.methods.proximal.factor import small_blas
 from mergesvm.methods.proximal.options import SolveOptions
 from mergesvm.methods.proximal.rounding import scatter
 from mergesvm.methods.proximal.solve import solvable
 from mergesvm.models.hyperplanes import Hyperplanes
+from mergesvm.text import counted
 
 Numbers = NDArray[np.float64]
 

@@ -209,7 +209,7 @@ def _checked_costs(cost: Any) -> tuple[float, float]:
 
 
 def _last_that_holds(holds: Any, sides: ScoreNormals, sign: int = 1) -> float:
-    """The last number up to which a condition holds, to the last bit, by bisection."""
+    """The largest number for which a condition holds, found to the last bit by bisection."""
     low, high = sorted(sign * limit for limit in sides.limits)
     while low < (middle := low + (high - low) / 2) < high:
         low, high = (middle, high) if holds(middle) else (low, middle)

@@ -15,8 +15,8 @@ from mergesvm.cli.data_options import SecondPassOptions
 from mergesvm.cli.model_options import ChoiceOptions
 from mergesvm.cli.open_files import have_folds, open_pieces
 from mergesvm.errors import ParameterError
-from mergesvm.knowledge.knowledge import counted
 from mergesvm.multiclass.schemes import MULTICLASS_SCHEMES
+from mergesvm.text import counted
 
 MAX_CANDIDATES_SHOWN = 5
 

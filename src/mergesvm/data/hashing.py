@@ -6,7 +6,6 @@ import hashlib
 import re
 from functools import lru_cache
 from math import isnan
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -30,18 +29,15 @@ JIT_BLOCK_VALUES = 1 << 20
 MIN_VALUES_FOR_THREADS = 1 << 18
 """With fewer values, starting threads takes longer than it saves."""
 
-JIT_TYPES = tuple(np.dtype(name) for name in ("f8", "f4", "u1"))
-"""Types of rows that the compiled function takes without conversion."""
-
 Hashes = NDArray[np.uint64]
 
 
-def row_hashes(rows: Rows, engine: Threads | None = None, jit: ModuleType | None = None) -> Hashes:
+def row_hashes(rows: Rows, engine: Threads | None = None, compiled: bool = False) -> Hashes:
     """Return a hash of the values of each row, (rows,): equal rows have equal hashes.
 
     It is the sum over the columns of m_j h(x_j) modulo 2^64, mixed (splitmix64). h(x) are the bits of x as float64,
-    folded so that h(0) = 0: values that a sparse matrix does not store add nothing. ``jit`` is the module of compiled
-    functions, if it is loaded.
+    folded so that h(0) = 0: values that a sparse matrix does not store add nothing. ``compiled`` uses the compiled
+    function for dense rows.
 
     >>> from mergesvm.data.rows.convert import as_rows
     >>> dense, bytes = as_rows([[0.0, 3.0]]), as_rows(np.array([[0, 3]], np.uint8))
@@ -52,10 +48,10 @@ def row_hashes(rows: Rows, engine: Threads | None = None, jit: ModuleType | None
     hashes: Hashes = np.empty(rows.n_rows, dtype=np.uint64)
 
     def run(span: tuple[int, int]) -> None:
-        hashes[slice(*span)] = _mixed(_sums(rows, span, factors, jit))
+        hashes[slice(*span)] = _mixed(_sums(rows, span, factors, compiled))
 
     values = stored_values(rows)
-    block_values = BLOCK_VALUES if jit is None or isinstance(rows, (SparseRows, ColumnRows)) else JIT_BLOCK_VALUES
+    block_values = JIT_BLOCK_VALUES if compiled and not isinstance(rows, (SparseRows, ColumnRows)) else BLOCK_VALUES
     step = max(16, block_values * rows.n_rows // max(1, values))
     (engine if engine is not None and values >= MIN_VALUES_FOR_THREADS else Threads(1)).map(
         run, list(spans(rows.n_rows, step))
@@ -121,7 +117,7 @@ def _factors(width: int) -> Hashes:
     return factors
 
 
-def _sums(rows: Rows, span: tuple[int, int], factors: Hashes, jit: ModuleType | None) -> Hashes:
+def _sums(rows: Rows, span: tuple[int, int], factors: Hashes, compiled: bool) -> Hashes:
     """Return the sums over the columns."""
     if isinstance(rows, ColumnRows):
         total: Hashes = np.zeros(span[1] - span[0], dtype=np.uint64)
@@ -131,10 +127,12 @@ def _sums(rows: Rows, span: tuple[int, int], factors: Hashes, jit: ModuleType | 
     block = rows.block(*span)
     if sparse.issparse(block):
         return _stored(block, factors)
-    if jit is None:
+    if not compiled:
         return _folded(block) @ factors
+    from mergesvm.data.hashing_jit import HASHED_TYPES, hash_rows  # imports numba
+
     hashes: Hashes = np.empty(len(block), dtype=np.uint64)
-    jit.hash_rows(block if block.dtype in JIT_TYPES else block.astype(np.float64), factors, hashes)
+    hash_rows(block if block.dtype in HASHED_TYPES else block.astype(np.float64), factors, hashes)
     return hashes
 
 

@@ -85,8 +85,8 @@ def category_key(value: object) -> str:
 def _vocabulary(column: str, values: Iterable[Label]) -> tuple[Label, ...]:
     vocabulary = tuple(values) if not isinstance(values, str) else ()
     if not vocabulary or len({category_key(value) for value in vocabulary}) < len(vocabulary):
-        raise ParameterError(f"Category {column!r} needs a list of distinct values, got {values!r}.")
+        raise ParameterError(f"Category {column!r} needs a list of distinct values, not {values!r}.")
     invalid = [value for value in vocabulary if not isinstance(value, (str, int))]
     if invalid:
-        raise DataError(f"Values of category {column!r} must be strings or integers, got {invalid[0]!r}.")
+        raise DataError(f"Values of category {column!r} must be strings or integers, not {invalid[0]!r}.")
     return vocabulary

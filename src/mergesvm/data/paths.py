@@ -106,7 +106,7 @@ def find_files(paths: Paths) -> list[File]:
     files: list[File] = []
     for path in paths:
         if not isinstance(path, (str, os.PathLike)):
-            raise ParameterError(f"A path must be a string or a Path, got {path!r}.")
+            raise ParameterError(f"A path must be a string or a Path, not {path!r}.")
         text = os.fspath(path)
         files += _remote_files(text) if "://" in text else _local_files(text)
     if not files:

@@ -73,7 +73,7 @@ class ReadOptions:
         for option in fields(self):
             value, choices = getattr(self, option.name), option.metadata.get("choices")
             if choices and value not in choices:
-                raise ParameterError(f"{option.name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+                raise ParameterError(f"{option.name} must be one of {', '.join(map(repr, choices))}, not {value!r}.")
         for name in ("header", "zero_based"):
             check_flag(name, getattr(self, name))
         if self.width is not None:
@@ -107,14 +107,14 @@ def layout_of(like: Any) -> Layout:
     """Return the layout of the rows that knowledge, a model or a frozen feature map was made of."""
     layout = getattr(like, "layout", None)
     if not isinstance(layout, Layout):
-        raise ParameterError(f"like must be knowledge, a model or a frozen feature map, got {type(like).__name__}.")
+        raise ParameterError(f"like must be knowledge, a model or a frozen feature map, not {type(like).__name__}.")
     return layout
 
 
 def check_positive(name: str, value: Any) -> None:
     """Raise an error if an argument is not a positive integer."""
     if not isinstance(value, int) or value < 1:
-        raise ParameterError(f"{name} must be a positive integer, got {value!r}.")
+        raise ParameterError(f"{name} must be a positive integer, not {value!r}.")
 
 
 def documents_read_options(function: Function) -> Function:
@@ -141,6 +141,6 @@ def _categories(given: Any) -> Mapping[str, tuple[Label, ...]] | str:
     if given is None or given == "auto":
         return given or {}
     if not isinstance(given, Mapping):
-        raise ParameterError(f"categories must be a mapping of column to values, or 'auto', got {given!r}.")
+        raise ParameterError(f"categories must be a mapping of column to values, or 'auto', not {given!r}.")
     # A string would be taken for the list of its letters.
     return {column: (values,) if isinstance(values, str) else tuple(values) for column, values in given.items()}

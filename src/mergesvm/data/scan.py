@@ -223,7 +223,7 @@ class Scan:
         self._label_kind = kind
 
     def settled(self, read: Callable[[], Result]) -> Result:
-        """Call a function that reads this scan; again if labels were of another kind than the first ones."""
+        """Call a function that reads this scan; call it again if labels were of another kind than the first."""
         try:
             return read()
         except LabelKindError:

@@ -303,7 +303,7 @@ class MergeSVC(LinearClassifier):
         if not isinstance(self.class_weight, Mapping):
             raise ParameterError(
                 f"With per_class=False class weights are fixed when learning, before the counts are known: "
-                f"class_weight must be None or a dict. Got {self.class_weight!r}."
+                f"class_weight must be None or a dict, not {self.class_weight!r}."
             )
         weights: Mapping[Label, float] = weights_of_seen(self.class_weight, (), ())
         return weights

@@ -27,10 +27,12 @@ def precompile(*, estimators: bool = False) -> None:
     >>> import mergesvm as ms
     >>> ms.precompile()
     """
+    from mergesvm.data import hashing_jit  # imports numba
     from mergesvm.data.text_parser.warmup import compile_text_parsers  # imports numba and pyarrow
 
     check_flag("estimators", estimators)
     GRAM_JIT.load().compile_all()
+    hashing_jit.compile_all()
     compile_text_parsers()
     if not estimators:
         return

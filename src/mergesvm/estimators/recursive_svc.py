@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -273,6 +274,14 @@ class RecursiveSVC(LinearClassifier):
         """The largest drift of these checks, relative to the largest coefficient."""
         return max((check.drift for check in self.checks_), default=0.0)
 
+    def __copy__(self) -> Self:
+        """A copy that learns by itself: the live model is copied too."""
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        if "live_" in self.__dict__:
+            copied.live_ = deepcopy(self.live_)
+        return copied
+
     def _scoring_model(self) -> LinearModel:
         return self._fitted.live_.model(probabilities=False)
 
@@ -312,5 +321,5 @@ def _plain_row(x: Any) -> Any:
     if hasattr(x, "to_dict"):
         x = x.to_dict()
     if isinstance(x, (str, bytes)) or not hasattr(x, "__len__") or not len(x):
-        raise DataError(f"A row must be a sequence of numbers or a mapping of names to numbers. Got {x!r:.200}.")
+        raise DataError(f"A row must be a sequence of numbers or a mapping of names to numbers, not {x!r:.200}.")
     return x

@@ -94,7 +94,7 @@ class FeatureMap(ABC):
         Parameters
         ----------
         X : array, sparse array, table or scan
-            Rows from which one pilot sample is drawn. It determines centre, scale and, for some maps, landmarks.
+            Rows from which one pilot sample is taken. It determines centre, scale and, for some maps, landmarks.
         y : labels, optional
             Needed only by maps that use the classes. A scan brings its own labels.
 

@@ -1,4 +1,4 @@
-"""The pilot sample: rows drawn once, from which a map computes its centre, scale and landmarks."""
+"""The pilot sample: rows sampled once, from which a map computes its centre, scale and landmarks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_PILOT_BYTES, MIN_PILOT_ROWS = 2**28, 64
 """Very wide rows make the sample smaller: down to this memory, or this number of rows."""
 
 MAX_PILOT_FILES = 16
-"""The sample is drawn from the first slices of at most this many files of a scan, evenly spread."""
+"""The sample is taken from the first slices of at most this many files of a scan, evenly spread."""
 
 
 SCALINGS = ("auto", "whole", "columns", "range", "none")

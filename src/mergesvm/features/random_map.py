@@ -126,7 +126,7 @@ class RandomMap(FeatureMap):
         return float(np.sqrt(np.mean(np.square(mapped, dtype=np.float64)))) or 1.0
 
     def min_pilot_rows(self) -> int:
-        """Return the number of rows that the pilot sample needs at least."""
+        """Return the minimum number of rows of the pilot sample."""
         return 0
 
     # Derived from the above.

@@ -15,7 +15,7 @@ SQUARES = ("grams", "peaks", "scores.variances", "scores.covariance")
 
 
 class Content:
-    """The arrays of a file, checked as they are taken; ``cure`` ends the error messages."""
+    """The arrays of a file, checked as they are taken; ``cure`` is the advice that ends the error messages."""
 
     def __init__(self, arrays: dict[str, NDArray[Any]], source: str, cure: str = CREATE_AGAIN) -> None:
         self.arrays = arrays

@@ -102,7 +102,8 @@ class FoldAssignment:
             if len(hashes) != rows.n_rows:
                 raise DataError(f"X and groups have different lengths: {rows.n_rows} rows, {len(hashes)} groups.")
         else:
-            hashes = row_hashes(rows, engine, GRAM_JIT.when_worth(stored_values(rows) * SECONDS_SAVED_PER_VALUE))
+            worth = GRAM_JIT.when_worth(stored_values(rows) * SECONDS_SAVED_PER_VALUE)
+            hashes = row_hashes(rows, engine, compiled=worth is not None)
         return (hashes % np.uint64(self.count)).astype(np.int64)
 
     def groups_of(self, part: Slice) -> Any:

@@ -26,11 +26,12 @@ from mergesvm.knowledge.algebra import (
 )
 from mergesvm.knowledge.fold_assignment import FoldAssignment
 from mergesvm.knowledge.folds_format import fold_origins, load_folds, save_folds
-from mergesvm.knowledge.knowledge import Knowledge, counted
+from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.provenance.combine import joined, new_ids_for_copies, renamed, without
 from mergesvm.knowledge.provenance.extent import Extent
 from mergesvm.knowledge.provenance.origin import Provenance
 from mergesvm.knowledge.select import as_list, restricted
+from mergesvm.text import counted
 
 MAX_SUBTRACTED_FRACTION = 0.9
 """If a fold has more than this fraction of a class, the other folds are added up: a difference would lose a digit."""

@@ -21,6 +21,7 @@ from mergesvm.knowledge.format import load_knowledge, save_knowledge
 from mergesvm.knowledge.select import join, only, select
 from mergesvm.knowledge.signature import Signature
 from mergesvm.knowledge.sums import ROUNDING, Sums
+from mergesvm.text import counted
 
 
 class Knowledge(Sums):
@@ -188,8 +189,8 @@ class Knowledge(Sums):
                 "No set of rows has these sums: a variance is negative, probably after subtracting rows that were "
                 "never added. Learn the remaining rows again."
             )
-        drawn, centre = components.along(axes, rows), self.anchor + mean
-        return components.frozen_with(drawn, centre, np.ones(len(mean)), self.layout, rows)
+        arrays, centre = components.along(axes, rows), self.anchor + mean
+        return components.frozen_with(arrays, centre, np.ones(len(mean)), self.layout, rows)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
         """Write to a file, atomically. The file contains no code, and a digest protects all of it.
@@ -217,8 +218,3 @@ class Knowledge(Sums):
         form = "" if self.per_class else ", pooled"
         classes = ": " + ", ".join(shown + more) if shown else ""
         return f"Knowledge of {size} in {counted(len(self.labels), 'class', 'classes')}{form}{classes}"
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number and its noun, singular or plural, such as "1 row" or "1,000 rows"."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -14,11 +14,11 @@ from mergesvm.data.rows.base import spans
 from mergesvm.engines.threads import Threads
 from mergesvm.features.mapped import MappedRows
 from mergesvm.files.header import MAX_NUMBER
-from mergesvm.knowledge.knowledge import counted
 from mergesvm.models.base import Model, check_scores
 from mergesvm.models.domain import Domain
 from mergesvm.models.formats.onnx import Steps, write_onnx
 from mergesvm.models.solution import SOLVERS, Solution, read_only
+from mergesvm.text import counted
 
 BLOCK_BYTES = 2**21
 """Size of the blocks in which rows are scored."""

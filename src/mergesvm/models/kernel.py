@@ -14,7 +14,6 @@ from scipy import sparse
 from scipy.special import expit
 
 from mergesvm.errors import DataError, FormError
-from mergesvm.knowledge.knowledge import counted
 from mergesvm.models.base import Model, check_scores
 from mergesvm.models.domain import Domain
 from mergesvm.models.expansion import Expansion
@@ -27,6 +26,7 @@ from mergesvm.models.reduction.path import ReducedPath, Reduction, check_goal, p
 from mergesvm.models.score_moments import SideMoments, moments_of_sums, symmetric_moments
 from mergesvm.models.voting import Voting
 from mergesvm.multiclass.votes import is_second
+from mergesvm.text import counted
 
 
 class KernelModel(Model):

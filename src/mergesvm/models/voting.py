@@ -55,7 +55,8 @@ class Voting:
         """Probability of each class by pairwise coupling.
 
         With r_ij the probability of i against j, p_i = 1 / (sum_j 1/r_ij - (k - 2)), normalised to a sum of 1: exact
-        where the pairs are consistent. The winner of the votes is raised to the highest if it is below.
+        where the pairs are consistent. If another class is more probable than the winner of the
+        votes, the winner is raised to the same probability.
         """
         n_classes = self.n_classes
         second = np.clip(expit(self.moments.log_odds(scores)), 1e-12, 1 - 1e-12)

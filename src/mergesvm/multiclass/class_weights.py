@@ -47,7 +47,7 @@ def given_weights(class_weight: Mapping[Any, float], labels: tuple[Label, ...]) 
         raise ParameterError(f"class_weight must map each class to a number, not {dict(class_weight)!r}.") from None
     for label, weight in given.items():
         if not 0 <= weight < np.inf:
-            raise ParameterError(f"The weight of class {label!r} must be finite and non-negative, got {weight}.")
+            raise ParameterError(f"The weight of class {label!r} must be finite and non-negative, not {weight}.")
     return np.array([given.get(label, 1.0) for label in labels])
 
 

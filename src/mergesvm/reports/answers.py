@@ -17,7 +17,7 @@ from mergesvm.analysis.pieces.influence import Influence, influence
 from mergesvm.analysis.threshold import OperatingCurve, OperatingPoint, operating_curve, operating_point
 from mergesvm.data.labels import Label
 from mergesvm.errors import FormError, KnowledgeError
-from mergesvm.knowledge.knowledge import Knowledge, counted
+from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.proximal.options import SolveOptions
 from mergesvm.methods.proximal.path import DEFAULT_CS
 from mergesvm.methods.proximal.solve import solve
@@ -25,6 +25,7 @@ from mergesvm.models.linear import LinearModel
 from mergesvm.reports.estimates import Estimates, Model, can_estimate_accuracy, estimate, validate_quietly
 from mergesvm.reports.knowledge_facts import constant_note
 from mergesvm.reports.subject import Subject
+from mergesvm.text import counted
 
 AUTO = "auto"
 

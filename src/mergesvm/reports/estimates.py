@@ -43,8 +43,8 @@ SCORES_OF_MANY_CLASSES = {name: SCORES[name] for name in ("loss", "auc")}
 class Estimates:
     """Expected scores of a model, the squared loss among them exact; means and deviations are over the folds.
 
-    If they are not of held-out rows, they are optimistic, and deviations are NaN. Recalls are over all folds together;
-    ``pairs`` are the models, each with the rows it is scored on.
+    Without held-out rows they are optimistic, and deviations are NaN. Recalls are over all folds together; ``pairs``
+    are the models, each with the rows that it scores.
     """
 
     held_out: bool

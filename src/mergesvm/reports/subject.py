@@ -10,7 +10,8 @@ from mergesvm.analysis.pieces.pieces import named_pieces
 from mergesvm.errors import KnowledgeError
 from mergesvm.knowledge.combine import merge
 from mergesvm.knowledge.folds import Folds
-from mergesvm.knowledge.knowledge import Knowledge, counted
+from mergesvm.knowledge.knowledge import Knowledge
+from mergesvm.text import counted
 
 MAX_PIECES_AS_FOLDS = 20
 """Up to this many pieces are held out one by one; more are held out in groups."""
@@ -68,7 +69,7 @@ def _folds_of_pieces(pieces: list[Knowledge]) -> tuple[Folds | None, str]:
 
 
 def _shared_rows(pieces: dict[str, Knowledge]) -> tuple[str, ...]:
-    """A warning if two pieces contain the same rows, which only files of earlier formats can without an error."""
+    """A warning if two pieces contain the same rows; only pieces of earlier file formats are not refused for that."""
     seen: dict[object, str] = {}
     for name, piece in pieces.items():
         for origin in piece.provenance:

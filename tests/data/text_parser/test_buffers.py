@@ -10,7 +10,7 @@ import pyarrow as pa
 from mergesvm.data.text_parser.buffers import MAX_POOLED_BUFFERS, BufferPool
 
 
-def test_no_two_arrays_that_live_share_memory():
+def test_no_two_live_arrays_share_memory():
     pool, held = BufferPool(), {}
     generator = np.random.default_rng(0)
     for number in range(2_000):

@@ -7,9 +7,11 @@ import struct
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from mergesvm.data.text_parser import csv as text_csv
+from mergesvm.data.text_parser import reader
 
 
 def digits(generator, most):
@@ -34,13 +36,18 @@ FORMS = {
 }
 
 
+@pytest.fixture(params=["compiled", "python"], autouse=True)
+def parser_of_long_numbers(request, monkeypatch):
+    """Few long numbers are parsed by Python, many by compiled code."""
+    monkeypatch.setattr(reader, "MAX_PYTHON_WORDS", -1 if request.param == "compiled" else 10**6)
+
+
 def parsed(text, width):
     """The rows of plain text up to the first line that is unusual."""
-    text = np.frombuffer(text.encode(), dtype=np.uint8)
-    numbers = np.full((width, text_csv.count_lines(text)), 77.0)
-    runs = np.array([(text_csv.NUMBER, 0, width)])
-    rows, _ = text_csv.parse(text, ord(","), runs, numbers, np.empty((0, 0, 2), dtype=np.int64))
-    return numbers[:, :rows]
+    names = [f"x{index}" for index in range(width)]
+    fields = reader._Fields(names, dict.fromkeys(names, pa.float64()))
+    batch, _ = fields.parse(np.frombuffer(text.encode(), dtype=np.uint8), ",", text_csv)
+    return np.array([column.to_numpy() for column in batch.columns])
 
 
 def as_python_reads(word):
@@ -51,7 +58,7 @@ def as_python_reads(word):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_numbers_are_those_that_python_reads_or_are_left_to_others(form):
+def test_parsed_numbers_equal_those_of_python(form):
     generator = random.Random(form)
     certain = 0
     for _ in range(1_500):
@@ -82,7 +89,7 @@ def test_numbers_of_every_length_with_a_point_at_every_place(length):
             assert length > 19  # more digits than are read here
 
 
-def test_texts_that_are_parsed_at_the_same_time_do_not_disturb_each_other():
+def test_texts_are_parsed_concurrently():
     generator = random.Random(0)
     rows = [
         [[generator.choice([1.5, -2.25, 1e-7, 123456789.125]) for _ in range(30)] for _ in range(99)] for _ in "1234"
@@ -97,7 +104,7 @@ def test_texts_that_are_parsed_at_the_same_time_do_not_disturb_each_other():
 
 
 @pytest.mark.parametrize("fields", [1, 3, 40])
-def test_lines_with_another_number_of_fields_end_what_is_parsed(fields):
+def test_parsing_stops_at_lines_with_another_number_of_fields(fields):
     line = ",".join(["1.5"] * fields) + "\n"
     for strange in (
         "1.5," * fields + "1.5\n",
@@ -110,3 +117,13 @@ def test_lines_with_another_number_of_fields_end_what_is_parsed(fields):
         first = fields // 2
         halves = ",".join(["1.5"] * first) + "\n" + ",".join(["1.5"] * (fields - first)) + "\n"
         assert parsed(line * 300 + halves + line, fields).shape[1] == 300
+
+
+def test_more_long_numbers_than_are_listed_at_a_time(monkeypatch):
+    monkeypatch.setattr(reader, "MAX_HARD_WORDS", 7)
+    generator = random.Random(0)
+    rows = [[generator.choice([generator.gauss(0, 1), 1.5, 1e-7]) for _ in range(3)] for _ in range(500)]
+    lines = "".join(",".join(map(repr, row)) + "\n" for row in rows)
+    np.testing.assert_array_equal(parsed(lines, 3), np.transpose(rows))
+    for strange in ("1.5,x,1\n", "0.12345678901234567,1e5,-\n"):
+        np.testing.assert_array_equal(parsed(lines + strange + lines, 3), np.transpose(rows))

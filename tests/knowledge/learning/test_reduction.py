@@ -86,7 +86,7 @@ CASES = {
 @pytest.mark.parametrize("per_class", [False, True])
 @pytest.mark.parametrize("own", [None, 0, 2])
 @pytest.mark.parametrize("chunk", [7, 1000, 10**9])
-def test_the_total_is_what_is_learned_from_all_rows(case, upper_only, per_class, own, chunk):
+def test_the_total_equals_knowledge_of_all_rows(case, upper_only, per_class, own, chunk):
     parts = CASES[case]
     expected = ms.learn(*(np.concatenate(each) for each in zip(*parts, strict=True)), per_class=per_class)
     found = added([partial(*part, upper_only=upper_only, per_class=per_class) for part in parts], own, chunk)

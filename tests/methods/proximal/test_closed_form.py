@@ -147,7 +147,7 @@ def test_small_features_are_not_mistaken_for_singular_ones():
         ({"ties": "coin"}, "not 'coin'"),
         ({"class_weight": "heavy"}, "not 'heavy'"),
         ({"class_weight": {9: 1.0}}, "unknown class 9 and leaves out 0"),
-        ({"class_weight": {0: -1.0}}, "class 0 must be finite and non-negative, got -1"),
+        ({"class_weight": {0: -1.0}}, "class 0 must be finite and non-negative, not -1"),
         ({"class_weight": {0: 0.0, 1: 0.0}}, "have weight zero"),
     ],
 )

@@ -37,7 +37,7 @@ def test_honest_retirement_is_never_refused(precision, width):
     assert left.rows.sum() == 10
 
 
-def test_what_was_taken_back_wrongly_is_not_hidden_by_what_comes_after():
+def test_wrong_subtractions_are_not_hidden_by_later_additions():
     X, y = blobs(n=50, classes=2)
     wrong = ms.subtract(ms.learn(X, y), ms.learn(X[:40] * 5, y[:40]), force=True)
     more = ms.learn(X[:5] / 10, y[:5])

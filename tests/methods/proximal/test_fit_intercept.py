@@ -111,7 +111,7 @@ def test_estimators_and_files_keep_the_choice(tmp_path):
     json.loads((tmp_path / "r.json").read_text())
 
 
-def test_a_flag_that_is_none_is_refused():
+def test_flags_that_are_not_boolean_are_refused():
     X, y = blobs(seed=5, n=30, d=2, classes=2)
     with pytest.raises(ms.errors.ParameterError, match="fit_intercept must be"):
         ms.solve(ms.learn(X, y), fit_intercept="no")

@@ -149,7 +149,7 @@ def test_digits_lost_before_the_anchor_moved_are_still_known_to_be_lost():
             assert ms.solve(k, penalize_intercept=False).coef_[0, 0] == 0
 
 
-def test_rounding_in_what_is_subtracted_is_remembered():
+def test_rounding_of_subtracted_sums_is_recorded():
     generator = np.random.default_rng(0)
     y = np.arange(500) % 2
     sizes = ((500, 1e8), (40, 1.0), (40, 1.0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Callable
 from itertools import pairwise
@@ -12,13 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from safetensors.numpy import save_file
 from scipy import sparse
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 import mergesvm as ms
+from forging import forge_model
 from mergesvm import errors
-from mergesvm.files import container
 from mergesvm.files.container import read_container
 from mergesvm.models.expansion import Expansion
 from mergesvm.models.formats.kernel import VECTOR_TYPES
@@ -215,19 +213,6 @@ def test_kernel_models_cannot_be_exported_to_onnx(tmp_path):
 # Invalid model files.
 
 
-def forge(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> Path:
-    """Change header and arrays of a file, and give it the digest that belongs to what they are then."""
-    header, held = read_container(path, "model")
-    fields, held = json.loads(json.dumps(header.fields)), {name: array.copy() for name, array in held.items()}
-    change(fields, held)
-    text = json.dumps(fields)
-    arrays = {name: np.ascontiguousarray(array) for name, array in held.items()}
-    strings = {"format": str(container.FORMAT), "kind": "mergesvm model", "header": text}
-    strings["sha256"] = container._digest("model", text, arrays)
-    save_file(arrays, path, strings)
-    return path
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("written")
@@ -260,7 +245,7 @@ def test_a_header_without_a_field_is_invalid(name, dense):
         del part[name]
 
     with pytest.raises(errors.InvalidHeaderError, match=f"no field {name!r}"):
-        ms.load_model(forge(dense, change))
+        ms.load_model(forge_model(dense, change))
 
 
 WRONG: list[tuple[str, list[Any]]] = [
@@ -298,7 +283,7 @@ def test_a_wrong_field_is_refused(name, value, dense):
         part[name] = value
 
     with pytest.raises((errors.InvalidHeaderError, errors.InvalidContentError)) as caught:
-        ms.load_model(forge(dense, change))
+        ms.load_model(forge_model(dense, change))
     assert len(str(caught.value)) < 2000
 
 
@@ -333,14 +318,14 @@ def test_an_array_of_a_wrong_shape_or_type_is_refused(how, dense, thin):
 
             path.write_bytes(pristine)
             with pytest.raises((errors.InvalidContentError, errors.DamagedFileError), match=name):
-                ms.load_model(forge(path, change))
+                ms.load_model(forge_model(path, change))
 
 
 def test_support_vectors_may_be_of_every_type_of_numbers(dense):
     pristine = dense.read_bytes()
     for dtype in VECTOR_TYPES:
         dense.write_bytes(pristine)
-        forge(dense, lambda _, arrays, dtype=dtype: arrays.update(vectors=arrays["vectors"].astype(dtype)))
+        forge_model(dense, lambda _, arrays, dtype=dtype: arrays.update(vectors=arrays["vectors"].astype(dtype)))
         assert ms.load_model(dense).support_vectors_.dtype == dtype
 
 
@@ -358,7 +343,7 @@ def test_a_number_that_is_not_finite_or_too_large_is_refused(value, dense, thin)
         path = thin if name == "vectors.values" else dense
         pristine = path.read_bytes()
         with pytest.raises(errors.InvalidContentError, match="not finite, or too large"):
-            ms.load_model(forge(path, put(name, -1, value)))
+            ms.load_model(forge_model(path, put(name, -1, value)))
         path.write_bytes(pristine)
 
 
@@ -388,13 +373,13 @@ WRONG_NUMBERS: list[tuple[str, str, int, Any, str]] = [
 @pytest.mark.parametrize(("fixture", "name", "place", "value", "said"), WRONG_NUMBERS)
 def test_a_number_that_cannot_be_is_refused(fixture, name, place, value, said, request):
     with pytest.raises(errors.InvalidContentError, match=said):
-        ms.load_model(forge(request.getfixturevalue(fixture), put(name, place, value)))
+        ms.load_model(forge_model(request.getfixturevalue(fixture), put(name, place, value)))
 
 
 def test_dense_and_sparse_vectors_at_once_are_refused(dense, thin):
     for path, name in ((dense, "vectors.values"), (thin, "vectors")):
         with pytest.raises(errors.InvalidContentError, match=f"an unexpected array '{name}'"):
-            ms.load_model(forge(path, lambda _, arrays, name=name: arrays.update({name: np.zeros((1, 1))})))
+            ms.load_model(forge_model(path, lambda _, arrays, name=name: arrays.update({name: np.zeros((1, 1))})))
 
 
 def test_sparse_columns_need_not_be_sorted_and_may_come_twice(thin):
@@ -411,7 +396,7 @@ def test_sparse_columns_need_not_be_sorted_and_may_come_twice(thin):
         )
 
     before = ms.load_model(thin)
-    after = ms.load_model(forge(thin, change))
+    after = ms.load_model(forge_model(thin, change))
     np.testing.assert_allclose(after.scores(NEW_THIN), before.scores(NEW_THIN), rtol=1e-12, atol=1e-12)
 
 
@@ -423,7 +408,7 @@ def test_a_wide_file_of_no_vectors_takes_no_memory_that_it_does_not_have(thin):
         arrays.update(vectors=np.zeros((0, 2**50)), coefs=np.zeros((2, 0)), support=arrays["support"] * 0)
 
     with pytest.raises(errors.InvalidContentError, match="'anchor'"):
-        ms.load_model(forge(thin, change))
+        ms.load_model(forge_model(thin, change))
 
 
 def test_a_kernel_model_takes_no_feature_map(dense, tmp_path):
@@ -436,4 +421,4 @@ def test_a_kernel_model_takes_no_feature_map(dense, tmp_path):
         held.update({name: array for name, array in arrays.items() if name.startswith("features.")})
 
     with pytest.raises(errors.InvalidHeaderError, match="a kernel model with a feature map"):
-        ms.load_model(forge(dense, change))
+        ms.load_model(forge_model(dense, change))

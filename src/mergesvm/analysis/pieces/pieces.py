@@ -126,7 +126,7 @@ def named_pieces(pieces: Any, min_pieces: int = 2) -> tuple[tuple[str, ...], tup
     if len(each) < min_pieces or isinstance(pieces, Knowledge):
         given = "a single Knowledge" if isinstance(pieces, Knowledge) else f"{len(each)} of them"
         least = "two pieces" if min_pieces == 2 else "one piece"
-        raise ParameterError(f"pieces must be a list or mapping of at least {least} of knowledge, not {given}.")
+        raise ParameterError(f"pieces must be a list or mapping of at least {least} pieces of knowledge, not {given}.")
     _check_disjoint(names, each)
     return names, each
 

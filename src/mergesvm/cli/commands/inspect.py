@@ -100,7 +100,7 @@ def _folding(folding: FoldAssignment) -> str:
 
 
 def _model(model: Model) -> dict[str, str]:
-    from mergesvm.knowledge.knowledge import counted
+    from mergesvm.text import counted
 
     options, fitted = model.domain.options, model.calibration_
     return {
@@ -124,7 +124,7 @@ def _solver_options(model: Model) -> dict[str, str]:
 def _kernel(model: ms.KernelModel) -> dict[str, str]:
     from scipy import sparse
 
-    from mergesvm.knowledge.knowledge import counted
+    from mergesvm.text import counted
 
     kernel, options, vectors = model.expansion.kernel, model.domain.options, model.support_vectors_
     form = "sparse, " if sparse.issparse(vectors) else ""
@@ -153,7 +153,7 @@ def _closed_form(options: dict[str, Any]) -> dict[str, str]:
 
 
 def _pegasos(options: dict[str, Any]) -> dict[str, str]:
-    from mergesvm.knowledge.knowledge import counted
+    from mergesvm.text import counted
 
     return {
         "lambda": short_number(options["lambda_"]),

@@ -114,9 +114,9 @@ def _title(given: list[str], names: list[str]) -> str:
 
 
 def _print_answers(console: Console, answers: Answers) -> None:
-    from mergesvm.knowledge.knowledge import counted
     from mergesvm.reports.cards.pieces import drift_order
     from mergesvm.reports.formatting import weights_name
+    from mergesvm.text import counted
 
     lines = [repr(answers.subject.total), *(f"Warning: {remark}" for remark in answers.remarks)]
     estimates, options = answers.estimates, answers.options

@@ -56,9 +56,9 @@ def solve_command(
         second_pass = data != SecondPassOptions()
         _check_unused({"--Cs": options.Cs, "--scoring": options.scoring, "--picture": picture, "--data": second_pass})
         model = _solve_given(paths, options)
-    model.save(output, overwrite=force)
-    if onnx is not None:
+    if onnx is not None:  # first, because not every model can be exported
         model.to_onnx(onnx, overwrite=force)
+    model.save(output, overwrite=force)
     console.text(str(model))
     console.written(output, onnx, chosen.get("picture"))
     console.result(output=output, model=repr(model), solver=model.solver_, onnx=onnx, **chosen)

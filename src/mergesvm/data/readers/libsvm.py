@@ -109,9 +109,12 @@ class LibsvmReader(TextReader):
         matrix = sparse.csr_array((values[:stored], columns[:stored], starts[: rows + 1]), shape=(rows, width))
         matrix.has_canonical_format = True
         labels = labels[:rows]
-        if (labels == np.rint(labels)).all() and (np.abs(labels) < 2**53).all():
-            return matrix, labels.astype(np.int64)
-        return matrix, labels
+        large = np.isfinite(labels) & (np.abs(labels) >= 2**53)
+        if large.any():
+            row = int(np.argmax(large))
+            raise self.malformed(f"the label {labels[row]:.17g} is not below 2^53 in absolute value", first + row)
+        # Other labels are refused later: their errors are those of all formats.
+        return matrix, labels.astype(np.int64) if (labels == np.rint(labels)).all() else labels
 
 
 def _float(word: bytes) -> float | None:

@@ -30,10 +30,10 @@ def open_readers(files: list[File], options: ReadOptions, format_: str | None) -
         if not chosen:
             raise ParameterError("All files hold labels, none holds rows. Name the files of rows.")
         if label is not None and not isinstance(label, int):
-            raise ParameterError(f"label must be a file or a column number, got {label!r}.")
+            raise ParameterError(f"label must be a file or a column number, not {label!r}.")
         return [kind(file, options) for file, kind in chosen]
     if label is not None and not isinstance(label, str):
-        raise ParameterError(f"label must be the name of a column, got {label!r}.")
+        raise ParameterError(f"label must be the name of a column, not {label!r}.")
     return [kind(file, options) for file, kind in zip(files, kinds, strict=True)]
 
 

@@ -21,7 +21,7 @@ class TextReader(SplittableReader):
     counted = False
 
     def split(self, size: int) -> list[Reader]:
-        """Split into byte ranges, each with the lines that begin in it, unless compressed or of very long lines."""
+        """Split into byte ranges of whole lines, unless the file is compressed or has very long lines."""
         if self.file.compression is not None:
             return [self]
         span = self.span

@@ -26,22 +26,24 @@ def encode_words(text: NDArray[np.uint8], spans: NDArray[np.int64]) -> Any:
     >>> encode_words(np.frombuffer(b"yes,no,yes\n", np.uint8), np.array([[0, 3], [4, 6], [7, 10]])).to_pylist()
     ['yes', 'no', 'yes']
     """
-    lengths = spans[:, 1] - spans[:, 0]
+    starts = spans[:, 0]
+    lengths = spans[:, 1] - starts
     if not len(spans) or lengths.max() > MAX_LETTERS or len(text) < 8:
         return None
     words = np.ndarray(len(text) - 7, "<u8", text, strides=(1,))  # the eight bytes from each place on
-    at = np.minimum(spans[:, 0], len(words) - 1)
-    bits = (words[at] >> (8 * (spans[:, 0] - at)).astype(np.uint64)) & _MASKS[lengths]
-    keys = bits | lengths.astype(np.uint64) << np.uint64(56)
-    found: list[bytes] = []
-    codes, left = np.empty(len(keys), dtype=np.int32), np.arange(len(keys))
-    while len(left):
+    at = np.minimum(starts, len(words) - 1)
+    keys = words[at]
+    keys >>= (8 * (starts - at)).astype(np.uint64)
+    keys &= _MASKS[lengths]
+    keys |= lengths.astype(np.uint64) << np.uint64(56)
+    codes, found, known = np.zeros(len(keys), dtype=np.int32), list[bytes](), np.zeros(len(keys), dtype=np.bool_)
+    while not known.all():
         if len(found) == MAX_WORDS:
             return None
-        key = keys[left[0]]
-        same = keys[left] == key
-        codes[left[same]] = len(found)
-        left = left[~same]
+        key = keys[known.argmin()]
+        same = keys == key
+        codes += same * np.int32(len(found))
+        known |= same
         found.append(int(key).to_bytes(8, "little")[: int(key) >> 56])
     return pa.DictionaryArray.from_arrays(number_column(codes), _strings(found))
 

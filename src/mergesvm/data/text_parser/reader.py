@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -14,10 +15,19 @@ from numpy.typing import NDArray
 from mergesvm.data.prefetch import map_ahead
 from mergesvm.data.text_parser.buffers import BufferPool
 from mergesvm.data.text_parser.dictionary import LABEL_TYPE, encode_words, number_column
-from mergesvm.data.text_parser.lines import whole_lines
+from mergesvm.data.text_parser.lines import NEWLINE, count_byte, whole_lines
 
 WORKERS = 2
 """Number of chunks of text parsed at the same time, besides learning."""
+
+MAX_HARD_WORDS = 2**13
+"""Number of numbers that are listed, because they are not short, before they are parsed; at least those of a line."""
+
+MAX_PYTHON_WORDS = 2**9
+"""Up to this many of them are parsed by Python."""
+
+_NUMBER = re.compile(rb"(?=.{1,20}$)[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
+"""Numbers that no parser rounds differently: not too long, and neither too large nor too small."""
 
 
 class NotPlainError(Exception):
@@ -83,10 +93,19 @@ class _Fields:
 
     def parse(self, text: NDArray[np.uint8], delimiter: str, parser: Any) -> tuple[Any, bool]:
         """Parse whole lines; returns a record batch, and whether it is complete."""
-        lines = parser.count_lines(text)
+        lines = count_byte(text, NEWLINE)
         numbers = self._memory.empty((len(self.numeric), lines))
         spans = np.empty((len(self.words), lines, 2), dtype=np.int64)
-        rows, state = parser.parse(text, ord(delimiter), self._runs, numbers, spans)
+        hard = np.empty((max(MAX_HARD_WORDS, len(self.numeric)), 3), dtype=np.uint64)
+        rows = at = 0
+        state = parser.FULL
+        while state == parser.FULL:
+            rows, at, used, state = parser.parse(text, at, ord(delimiter), self._runs, numbers, spans, rows, hard)
+            words = hard[: used // hard.strides[0]]
+            parsed = _parse_hard(text, numbers, words, parser)
+            if parsed < len(words):  # the row of this word is not plain
+                rows = (int(words[parsed, 0]) - numbers.ctypes.data) % numbers.strides[0] // numbers.itemsize
+                state = parser.UNUSUAL
         columns = {}
         for name, line in zip(self.numeric, numbers[:, :rows], strict=True):
             columns[name] = number_column(line)
@@ -94,6 +113,20 @@ class _Fields:
             encoded = encode_words(text, span) if self.types[name] == LABEL_TYPE else None
             columns[name] = _words(text, span, parser) if encoded is None else encoded
         return pa.record_batch([columns[name] for name in self.types], list(self.types)), state == parser.FINE
+
+
+def _parse_hard(text: NDArray[np.uint8], numbers: NDArray[np.float64], hard: NDArray[np.uint64], parser: Any) -> int:
+    """Store the numbers of hard words; returns the number of words before the first that is not a number.
+
+    Few words are left to Python, so that its compiled parser is compiled only for files with many.
+    """
+    if len(hard) <= MAX_PYTHON_WORDS:
+        addresses = hard.astype(np.int64) - [numbers.ctypes.data, text.ctypes.data, text.ctypes.data]
+        words = [text[start:stop].tobytes() for _, start, stop in addresses.tolist()]
+        if all(_NUMBER.fullmatch(word) for word in words):
+            numbers.ravel()[addresses[:, 0] // numbers.itemsize] = [float(word) for word in words]
+            return len(hard)
+    return int(parser.parse_hard(text, hard))
 
 
 def _words(text: NDArray[np.uint8], spans: NDArray[np.int64], parser: Any) -> Any:

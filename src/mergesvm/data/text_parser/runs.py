@@ -1,7 +1,7 @@
 """Parse adjacent numbers of a line, compiled. Importing this module loads numba.
 
 The end of each number is known, so that they can be parsed independently. The digits of short numbers are collected and
-converted several at a time; :func:`~mergesvm.data.text_parser.numbers.number` parses all others.
+converted several at a time. All others, the hard words, are only listed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 from numba import uint64
 from numpy.typing import NDArray
 
-from mergesvm.data.text_parser.numbers import MINUS, number
+from mergesvm.data.text_parser.numbers import MINUS
 from mergesvm.data.text_parser.simd import BATCH_NUMBERS, BEFORE, DIGITS, behind_point, lay_digits, quotients
 from mergesvm.data.text_parser.words import WORD_BYTES, byte, put, word
 from mergesvm.jit import compiled
@@ -47,16 +47,21 @@ _LANES, _DIVISORS = _shapes()
 _MISSING = uint64(np.array(np.nan).view(np.uint64))
 
 
-@compiled
-def parse_run(at, text, ends, count, stage, apart, place, step):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Parse ``count`` numbers, the first of which starts at an address; returns whether all are numbers.
+HARD_BYTES = uint64(3) * WORD_BYTES
+"""Size of an entry of the list of hard words."""
 
-    An empty number becomes NaN. ``text`` is the start and end of the text, ``ends`` the address of the field ends, and
-    ``apart`` the distance of the rows of the ``stage``. Results are stored at ``place``, ``step`` bytes apart.
+
+@compiled
+def parse_run(at, begin, ends, count, stage, apart, place, step, hard):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Parse ``count`` numbers, the first of which starts at an address; returns the address after the last hard word.
+
+    An empty number becomes NaN. ``begin`` is the start of the text, ``ends`` the address of the field ends, and
+    ``apart`` the distance of the rows of the ``stage``. Results are stored at ``place``, ``step`` bytes apart. Numbers
+    that are not short are not parsed; their place, start and end are stored at ``hard``.
     """
     uppers, lowers, divisors, values = stage, stage + apart, stage + uint64(2) * apart, stage + uint64(3) * apart
     start, odd = at, False
-    near = word(ends) - text[0] < uint64(BEFORE)  # too near to the start of the text to load bytes before it
+    near = word(ends) - begin < uint64(BEFORE)  # too near to the start of the text to load bytes before it
     for index in range(count):
         stop = word(ends + WORD_BYTES * index)
         length = stop - start
@@ -76,18 +81,14 @@ def parse_run(at, text, ends, count, stage, apart, place, step):  # type: ignore
         quotients(uppers + here, lowers + here, divisors + here, values + here)
     for index in range(count):
         put(place + step * index, word(values + WORD_BYTES * index))
-    return not odd or _parse_odd(at, text, ends, count, divisors, place, step)
-
-
-@compiled
-def _parse_odd(at, text, ends, count, divisors, place, step):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Parse the numbers of a run that are not short; returns whether all are numbers."""
-    for index in range(count):
-        stop = word(ends + WORD_BYTES * index)
-        if word(divisors + WORD_BYTES * index) == uint64(0):
-            value, behind, certain = number(at, text[0], text[1])
-            if not certain or behind != stop:
-                return False
-            put(place + step * index, value)
-        at = stop + uint64(1)
-    return True
+    if odd:
+        start = at
+        for index in range(count):
+            stop = word(ends + WORD_BYTES * index)
+            if word(divisors + WORD_BYTES * index) == uint64(0):
+                put(hard, place + step * index)
+                put(hard + WORD_BYTES, start)
+                put(hard + uint64(2) * WORD_BYTES, stop)
+                hard += HARD_BYTES
+            start = stop + uint64(1)
+    return hard

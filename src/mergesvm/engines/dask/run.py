@@ -136,7 +136,7 @@ class Run:
             return [parcel.value for parcel in self.client.gather(list(futures))]
 
     def folded(self, leaves: list[Any], done: Progress | None) -> list[Any]:
-        """Join the results of each worker there, as they arrive; return one future per worker."""
+        """Join results on the worker that holds them, as they arrive; return one future per worker."""
         total, held = len(leaves), dict[str, list[Any]]()
         for count, index in enumerate(self.finished(leaves), start=1):
             with watched():

@@ -67,7 +67,7 @@ class MPI(Engine):
         if not isinstance(comm, library.Intracomm):
             raise ParameterError(f"comm must be an mpi4py intracommunicator, not {comm!r}.")
         if root is not None and root not in range(comm.size):
-            raise ParameterError(f"root must be a rank from 0 to {comm.size - 1} or None (all ranks), got {root!r}.")
+            raise ParameterError(f"root must be a rank from 0 to {comm.size - 1} or None (all ranks), not {root!r}.")
         self.ranks = MPIRanks(comm, root, local, _seconds(timeout), self._count)
 
     def _count(self, traffic: Traffic) -> None:
@@ -82,19 +82,19 @@ class MPI(Engine):
         ranks = self.ranks
         progress = _Progress(work, self.workers)
         with ranks.attempt() as attempt:
-            for index in ranks.share(len(work.tasks)):
+            for index in ranks.assigned(len(work.tasks)):
                 attempt.index = index
                 attempt.results.append(work.run(index))
                 progress.step()
             progress.finish()
-        return [result for share in ranks.exchange(attempt) for result in share]
+        return [result for part in ranks.exchange(attempt) for result in part]
 
     def _merge(self, work: Work[Result], join: Join[Result], *, own: bool) -> Result | None:
         ranks, count = self.ranks, len(work.tasks)
         progress = _Progress(work, 1 if own else self.workers)
         held: list[Result] = []
         with ranks.attempt() as attempt:
-            for index in range(count) if own else ranks.share(count):
+            for index in range(count) if own else ranks.assigned(count):
                 attempt.index = ranks.rank if own else index  # indices of own tasks mean nothing to other ranks
                 held = [*held, work.run(index)]
                 progress.step()
@@ -102,7 +102,7 @@ class MPI(Engine):
             attempt.results = [join.describe(held[0]) if isinstance(join, Addition) else None] if held else []
             progress.finish()
         found = ranks.exchange(attempt)
-        holders = [rank for rank, share in enumerate(found) if share]
+        holders = [rank for rank, part in enumerate(found) if part]
         if not holders:
             return None
         if self.workers == 1:
@@ -152,7 +152,7 @@ class MPI(Engine):
         """Build one object per task, each at a rank, where it stays."""
         with self.ranks.attempt() as attempt:
             objects = {}
-            for index in self.ranks.share(len(tasks)):
+            for index in self.ranks.assigned(len(tasks)):
                 attempt.index = index
                 objects[index] = build(tasks[index], *given)
         self.ranks.exchange(attempt)
@@ -175,7 +175,7 @@ class RankActors(LocalActors[State]):
         """Send results to the root alone, and its decision to all ranks."""
         ranks = self._engine.ranks
         with ranks.attempt() as attempt:
-            for index in ranks.share(self._count):
+            for index in ranks.assigned(self._count):
                 attempt.index = index
                 attempt.results.append(getattr(self._objects[index], method)(*arguments))
         return ranks.decide(attempt, decide)

@@ -111,7 +111,7 @@ class MPIRanks(Ranks):
         self.exchange(attempt)
         return value[0]
 
-    def share(self, count: int) -> range:
+    def assigned(self, count: int) -> range:
         """The indices of this rank's tasks: contiguous, because neighbours are often parts of one file."""
         first, end = (-(-count * rank // self.size) for rank in (self.rank, self.rank + 1))
         return range(first, end)
@@ -151,7 +151,7 @@ class MPIRanks(Ranks):
             messages = self.comm.gather(attempt.message(), self.root)
 
         def on_results() -> tuple[list[int], Result]:
-            answers = [answer for share in self._read(messages, attempt) for answer in share]
+            answers = [answer for part in self._read(messages, attempt) for answer in part]
             return [len(message) for message in messages], decide(answers)
 
         try:
@@ -167,8 +167,8 @@ class MPIRanks(Ranks):
     def settle(self, cascade: Cascade, attempt: Attempt) -> None:
         """Tell all ranks what each has sent along the tree, and raise the first error of any rank."""
         attempt.results = [(cascade.sent, cascade.messages)]
-        shares = self._read(self._gather(attempt), attempt)
-        sent, counts = zip(*(share[0] for share in shares), strict=True)
+        parts = self._read(self._gather(attempt), attempt)
+        sent, counts = zip(*(part[0] for part in parts), strict=True)
         self.count(sent, sum(counts), (2 if self.everywhere else 1) * cascade.tree.levels)
 
     def count(self, sent: Sequence[int], messages: int, rounds: int) -> None:

@@ -244,21 +244,6 @@ def add_tile(product, gram):  # type: ignore[no-untyped-def] # pragma: no cover
             line[j] += source[j]
 
 
-@compiled
-def hash_rows(block, factors, hashes):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Sum factors times the bits of values over the columns; see :func:`mergesvm.data.hashing.row_hashes`."""
-    line = np.empty(factors.size)
-    bits = line.view(np.uint64)
-    for i in range(uint64(hashes.size)):
-        row = block[i]
-        for j in range(uint64(factors.size)):
-            line[j] = row[j] + 0.0  # turns -0 into 0
-        total = uint64(0)
-        for j in range(uint64(factors.size)):
-            total += (bits[j] ^ (bits[j] >> uint64(32))) * factors[j]
-        hashes[i] = total
-
-
 def stage_depth(width: int) -> int:
     """Return the number of rows per stage, so that a stage fits the first-level cache."""
     return int(np.clip(2**15 // (8 * width) // 32 * 32, 32, 128))
@@ -291,5 +276,4 @@ def compile_all() -> None:
         multiply_rare(out, np.zeros((1, 2), dtype=np.int32), out.copy())
         add_products(out, out, runs, 1, gram)
         add_tile(out, np.zeros((2, 2))[:1, :1])
-        hash_rows(block, np.ones(1, dtype=np.uint64), np.zeros(1, dtype=np.uint64))
     triangles.compile_all()

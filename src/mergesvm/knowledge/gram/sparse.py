@@ -47,7 +47,7 @@ def scattered_sums(
 def multiplied_sums(
     batch: Batch, groups: NDArray[Any], n_groups: int
 ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-    """Return the same by scipy's sparse product: slower, but without loading compiled code."""
+    """Return the same sums by scipy's sparse product: slower, but without loading compiled code."""
     rows = batch.rows
     totals, grams = np.zeros((n_groups, rows.width)), []
     whole = rows.block(0, rows.n_rows)

@@ -121,7 +121,7 @@ class _Inside:
                 origins[origin.id] = origin
 
     def remove(self, provenance: Provenance, *, debt: bool) -> None:
-        """Subtract pieces and retirements; without ``debt``, pieces that are not inside are noted as refused."""
+        """Subtract pieces and retirements; without ``debt``, pieces that are not contained are recorded as refused."""
         for origin in provenance:
             opposite = origin._replace(taken_back=not origin.taken_back)
             if origin.id is None:
@@ -176,7 +176,7 @@ class _Inside:
         self._numbers += 1
 
     def _cancel(self, origin: Origin, opposite: Origin) -> None:
-        """Remove the last equal origin without an id, or note its rows as retired."""
+        """Remove the last equal origin without an id, or record its rows as retired."""
         same = self._last.get(origin)
         if same:
             del self._origins[same.pop()]

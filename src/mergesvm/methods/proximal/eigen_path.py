@@ -181,8 +181,8 @@ def _solve_batched(
 ) -> tuple[Places, Places]:
     """Solve at ``Cs[left]`` in one batched call, and write the solutions that can be trusted.
 
-    Systems are scaled to a unit diagonal, so that the scale of features does not matter. Returns the places of the
-    solutions that were written, and of those that were not.
+    Systems are scaled to a unit diagonal, so that the scale of features does not matter. Returns the indices of
+    the solutions that were written, and of the others.
     """
     systems = equations.gram + np.eye(len(columns)) / Cs[left, None, None]
     diagonals = systems.diagonal(axis1=1, axis2=2).copy()

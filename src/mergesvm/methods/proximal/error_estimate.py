@@ -116,7 +116,7 @@ def size_of_terms(equations: Equations, w: Numbers) -> Numbers:
 
 
 def lost_scores(equations: Equations, empty: Numbers, variances: Numbers | float = 0.0) -> Numbers:
-    """Scores along directions (features, directions) taken as empty, although right-hand sides are not, (problems,)."""
+    """Scores lost by taking directions (features, directions) as empty where right-hand sides are not, (problems,)."""
     along, sizes = equations.rights @ empty, equations.squares @ empty**2
     told = np.abs(along) > SIGNIFICANT * equations.rounding * np.sqrt(equations.count * sizes)
     least = equations.count * np.maximum(variances, equations.rounding * sizes)

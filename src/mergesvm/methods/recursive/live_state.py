@@ -44,8 +44,8 @@ NOT_FINITE_ROW = "The row contains NaN, infinity or a value too large to be squa
 class LiveState:
     """The inverse, the coefficients, and the exact sums of all rows or, with a window, the rows themselves.
 
-    The coefficients are checked against the sums, and these are the knowledge that can be merged. The signature tells
-    the columns of the rows, and their frozen feature map. :class:`~mergesvm.methods.recursive.live.LiveModel` describes
+    The coefficients are checked against the sums, and these are the knowledge that can be merged. The signature holds
+    the columns of the rows and their frozen feature map. :class:`~mergesvm.methods.recursive.live.LiveModel` describes
     the methods, and lets several threads call them.
     """
 

@@ -38,7 +38,7 @@ class RecursiveOptions:
         SolveOptions(self.C, self.class_weight, penalize_intercept=self.penalize_intercept).check()
         check_flag("fit_intercept", self.fit_intercept)
         if not 1 / MAX_NUMBER <= self.C <= MAX_NUMBER:
-            raise ParameterError(f"C of a stream must be from {1 / MAX_NUMBER:g} to {MAX_NUMBER:g}. Got {self.C!r}.")
+            raise ParameterError(f"C of a stream must be from {1 / MAX_NUMBER:g} to {MAX_NUMBER:g}, not {self.C!r}.")
         if self.class_weight is not None:
             if not isinstance(self.class_weight, Mapping):
                 raise ParameterError(
@@ -53,12 +53,12 @@ class RecursiveOptions:
             or not 0 < self.forgetting <= 1
         ):
             raise ParameterError(
-                f"forgetting must be greater than 0 and at most 1 (no forgetting). Got {self.forgetting!r}."
+                f"forgetting must be greater than 0 and at most 1 (no forgetting), not {self.forgetting!r}."
             )
         window = 1 if self.window is None else self.window
         for name, value in (("window", window), ("check_every", self.check_every)):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-                raise ParameterError(f"{name} must be a positive integer. Got {value!r}.")
+                raise ParameterError(f"{name} must be a positive integer, not {value!r}.")
 
     @property
     def intercept_penalty(self) -> float:

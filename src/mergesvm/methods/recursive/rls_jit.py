@@ -42,9 +42,6 @@ MAX_SQUARED_DISTANCE = 1e200
 
 FASTMATH = {"reassoc", "contract", "nsz"}
 
-EXACT = {"nsz"}
-"""For functions in which the order of operations matters: without a value they would inherit that of their callers."""
-
 
 @compiled(fastmath=FASTMATH, inline="always")
 def dot(one, other):  # type: ignore[no-untyped-def] # pragma: no cover
@@ -64,7 +61,7 @@ def is_finite(row, anchor):  # type: ignore[no-untyped-def] # pragma: no cover
     return size < MAX_SQUARED_DISTANCE
 
 
-@compiled(fastmath=EXACT)
+@compiled
 def centre(row, stretch, vectors):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write stretch (row - anchor - mean) to ``vectors[DEVIATION]``; zero beyond the row.
 

@@ -127,7 +127,7 @@ class RowEncoder:
             inputs = self._shape[0]
             if numbers.ndim == 1 and numbers.dtype.kind in "biuf" and len(numbers) != inputs:
                 raise DataError(f"The row has {len(numbers)} features, but {inputs} are expected.")
-            raise DataError(f"A row must be a sequence of {inputs} numbers. Got {row!r:.200}.")
+            raise DataError(f"A row must be a sequence of {inputs} numbers, not {row!r:.200}.")
         if self._mapped:
             features = self._signature.features
             mapped = np.empty((1, features.width), dtype=features.dtype)
