@@ -202,9 +202,9 @@ def test_losses_of_few_rows_that_cannot_be_repaired_are_told_when_coefficients_a
     generator = np.random.default_rng(0)
     X, y = 10 * generator.normal(size=(8, 20)), np.arange(8) % 2
     estimator = one_by_one(X, y, C=1e4, forgetting=0.999)
+    estimator.live_.check()
     with pytest.warns(SolverWarning, match="Rounding of the sums changes scores"):
-        estimator.live_.check()
-        assert estimator.coef_.shape == (1, 20)
+        _ = estimator.coef_
 
 
 def test_predictions_after_few_rows_that_have_lost_digits_are_not_silent():
