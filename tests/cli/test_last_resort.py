@@ -104,6 +104,22 @@ def test_an_interrupt_while_modules_are_imported_is_quiet(number, code):
     assert (process.returncode, errors) == (code, "")
 
 
+LATE = """
+import os
+class Late:
+    def __del__(self, kill=os.kill, number=os.getpid()):
+        kill(number, {number})
+late = Late()  # modules are freed when Python has no handlers of signals any more
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_when_all_is_done_does_not_change_the_exit_code(number, folder):
+    done = started(["inspect", "day.knowledge"], folder, LATE.format(number=int(number)) + SCRIPT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "60 rows" in done.stdout
+
+
 def test_a_signal_that_the_shell_ignores_stays_ignored(folder, tmp_path):
     script = "import os, threading; threading.Timer(0.2, os.kill, (os.getpid(), 1)).start(); " + SCRIPT
     words = ["learn", str(folder / "day.csv"), "--label", "y", "-o", "x.knowledge", "-q"]

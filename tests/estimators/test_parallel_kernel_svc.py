@@ -33,8 +33,15 @@ SETTINGS = [
     ParallelKernelSVC(gamma=0.2, working_set=8, units=2, cache_size=0.1, max_iter=-1),
     ParallelKernelSVC(gamma=0.2, stop="gap", ties="sequential", class_weight="inverse", n_jobs=1),
     ParallelKernelSVC(gamma=0.2, precision="float64", class_weight="complement", units=5),
+    ParallelKernelSVC("linear", C=0.01, units=2),
+    ParallelKernelSVC("linear", C=100.0, class_weight={0: 2.0, 1: 1.0, 2: 0.5}),
+    ParallelKernelSVC("linear", beta=0.1, ties="first", break_ties=True),
+    ParallelKernelSVC(gamma=0.2, C=1e4, precision="float64"),
+    ParallelKernelSVC(gamma=0.2, precision="float32", working_set=32),
+    ParallelKernelSVC("linear", method="active-set", C=10.0),
+    ParallelKernelSVC(gamma=0.5, beta=0.1, units=2, class_weight="balanced", stop="gap", tol=1e-4),
 ]
-"""Settings that together cover kernels, methods, stopping rules, units, class weights, ties and shapes."""
+"""Twenty settings that together cover kernels, methods, stopping rules, units, class weights, ties and shapes."""
 
 
 def expected_failed_checks(classifier):

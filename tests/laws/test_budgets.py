@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -68,6 +71,43 @@ def test_a_text_of_megabytes_is_not_a_label_or_category(column, coded, tmp_path)
     with pytest.raises(DataError, match=f"column '{column}' holds a text of 1,048,577 bytes") as caught:
         ms.learn(ms.scan(tmp_path / "t.parquet", label="y", categories="auto"))
     assert len(str(caught.value)) < 500
+
+
+PEAK_OF_REFUSAL = """
+import resource, sys
+import pyarrow.parquet
+import mergesvm as ms
+from mergesvm.data.readers import parquet
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+scan = ms.scan(sys.argv[1], label="y", categories="auto", **eval(sys.argv[2]))
+before = peak()
+try:
+    ms.learn(scan)
+except ms.errors.DataError as error:
+    print(peak() - before, error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is in kilobytes on Linux")
+@pytest.mark.parametrize(("column", "coded"), [("y", False), ("c", True)])
+def test_a_huge_text_is_refused_before_it_is_decoded(column, coded, tmp_path):
+    long = {"y": ["p", "q", "p"], "c": ["p", "q", "p"]} | {column: ["p", "q", "x" * 2**27]}
+    pq.write_table(
+        pa.table({"a": [1.0, 2.0, 3.0], **long}), tmp_path / "t.parquet", compression="zstd", use_dictionary=coded
+    )
+    assert (tmp_path / "t.parquet").stat().st_size < 10**6
+    words = [sys.executable, "-c", PEAK_OF_REFUSAL, str(tmp_path / "t.parquet"), "{}"]
+    kilobytes, said = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split(maxsplit=1)
+    assert int(kilobytes) < 64 * 1024
+    assert "3 rows of 3 columns take 134,2" in said
+
+
+def test_long_texts_that_are_kept_or_left_out_are_read(tmp_path):
+    texts = ["p", "q", "x" * (2**26 + 100)]
+    pq.write_table(pa.table({"a": [1.0, 2.0, 3.0], "y": ["p", "q", "p"], "t": texts}), tmp_path / "t.parquet")
+    assert ms.learn(ms.scan(tmp_path / "t.parquet", label="y", features=["a"])).rows.sum() == 3
+    kept = ms.scan(tmp_path / "t.parquet", label="y", keep=["t"])
+    assert ms.learn(kept).rows.sum() == 3
 
 
 def test_a_row_group_larger_than_memory_is_not_read(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
 import sys
 from functools import partial
@@ -20,6 +21,9 @@ def main() -> None:
         # What the shell has made us ignore stays ignored, as with nohup.
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, partial(_exit, code))
+            # Python takes handlers away before it frees its modules. By then the work is done: its exit code stands.
+            # Functions registered first are called last, so that all other cleaning up can still be interrupted.
+            atexit.register(signal.signal, number, signal.SIG_IGN)
     streams.prepare()
     from mergesvm.cli.app import run  # imports typer, which takes so long that users interrupt it
 

@@ -183,6 +183,54 @@ def test_rows_added_and_removed_again_leave_no_silent_errors():
     assert np.abs(coef - expected).max() < 1e-8 or any(each.category is SolverWarning for each in caught)
 
 
+@pytest.mark.parametrize("learn", [each for each in WAYS if each is not after_forgetting])
+@pytest.mark.parametrize("options", [{}, {"penalize_intercept": False}, {"fit_intercept": False}])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_few_rows_lose_no_digits(learn, options, n_classes):
+    generator = np.random.default_rng(0)
+    X, y = 10 * generator.normal(size=(8, 20)) + 20.0, np.arange(8) % n_classes
+    new = 10 * generator.normal(size=(5, 20)) + 20.0
+    scores = learn(X, y, C=1e4, **options).decision_function(new)
+    expected = MergeSVC(C=1e4, **options).fit(X, y).decision_function(new)
+    np.testing.assert_allclose(scores, expected, atol=1e-9)
+    if n_classes == 2 and "fit_intercept" not in options:
+        exact = scores_by_mpmath(X, 2 * y - 1, np.ones(8), 1e4, new, options.get("penalize_intercept", True))
+        np.testing.assert_allclose(scores, exact, atol=1e-9)
+
+
+def test_losses_of_few_rows_that_cannot_be_repaired_are_told_when_coefficients_are_shown():
+    generator = np.random.default_rng(0)
+    X, y = 10 * generator.normal(size=(8, 20)), np.arange(8) % 2
+    estimator = one_by_one(X, y, C=1e4, forgetting=0.999)
+    estimator.live_.check()
+    with pytest.warns(SolverWarning, match="Rounding of the sums changes scores"):
+        _ = estimator.coef_
+
+
+def test_predictions_after_few_rows_that_have_lost_digits_are_not_silent():
+    generator = np.random.default_rng(0)
+    X, y = 10 * generator.normal(size=(8, 20)), np.arange(8) % 2
+    estimator = one_by_one(X, y, C=1e8)
+    estimator.live_._state._rls.stale = True
+    with pytest.warns(SolverWarning, match="by which classes are predicted"):
+        estimator.predict_one(X[0])
+    estimator.live_._state._rls.stale = True
+    with pytest.warns(SolverWarning, match="by which classes are predicted"):
+        estimator.live_.predict_then_learn(Batch.of(X[:1], y[:1]))
+
+
+def test_losses_of_the_first_rows_that_later_ones_cure_are_not_told():
+    generator = np.random.default_rng(0)
+    X, y = 10 * generator.normal(size=(300, 20)), np.arange(300) % 2
+    live = live_model(20, C=1e4)
+    live.predict_then_learn(Batch.of(X[:8], y[:8]))
+    live._state.check()
+    assert live._state._rls.untold
+    live.predict_then_learn(Batch.of(X[8:], y[8:]))
+    scores = live.model().decision_function(X)
+    np.testing.assert_allclose(scores, MergeSVC(C=1e4).fit(X, y).decision_function(X), atol=1e-9)
+
+
 @given(st.integers(0, 10**6))
 @settings(max_examples=examples(40), deadline=None)
 def test_it_is_never_silent_where_merge_svc_warns(seed):

@@ -6,12 +6,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mergesvm.data.readers.base import Reader
 from mergesvm.data.readers.splittable import SplittableReader
-from mergesvm.data.readers.tabular import TableReader
+from mergesvm.data.readers.tabular import MAX_TEXT_BYTES, TableReader
 from mergesvm.engines.machine import check_memory
+from mergesvm.errors import DataError
+
+COPIES_OF_TEXTS = 3
+"""Texts are held this often while they are decoded: compressed pages, decoded ones, and values."""
+
+MAX_NUMBER_BYTES = 64
+"""More than a number takes, with its null and its place in a list."""
+
+UNSUSPICIOUS_BYTES = 64 * 2**20
+"""Row groups up to this size are read whatever they hold; the reader then looks at each text."""
 
 
 class ParquetReader(TableReader, SplittableReader):
@@ -50,8 +61,7 @@ class ParquetReader(TableReader, SplittableReader):
         with self._opened() as file:
             groups = self._chosen(file.metadata)
             total, done = sum(_group_rows(file.metadata, groups)), 0
-            largest = max((file.metadata.row_group(index).total_byte_size for index in groups), default=0)
-            check_memory(largest, f"{self.file.name}: a row group", "Write the file with smaller row groups.")
+            self._check_size(file, groups)
             # Uncompressed values are only copied: one thread is enough, and leaves the other cores to learning.
             threads = self.span is None and _uncompressed_bytes(file.metadata) > 1.1 * self.file.size
             for batch in file.iter_batches(rows, list(groups), columns, use_threads=threads):
@@ -62,6 +72,29 @@ class ParquetReader(TableReader, SplittableReader):
                 raise self.malformed(
                     f"found {done:,} rows, but the footer says {total:,}. The file may be damaged; write it again"
                 )
+
+    def _check_size(self, file: Any, groups: range) -> None:
+        """Raise an error, before anything is decoded, for row groups that need too much memory or hold huge texts."""
+        schema, options = file.schema_arrow, self.options
+        texts = [field.name for field in schema if not _is_fixed_width(field.type)]
+        # Texts of columns that are kept or left out may be of any length.
+        used = set(schema.names if options.features is None else [*options.features, options.label])
+        limited = set(texts) <= used - set(options.keep)
+        for index in groups:
+            group = file.metadata.row_group(index)
+            needed = group.total_byte_size * (COPIES_OF_TEXTS if texts else 1)
+            check_memory(needed, f"{self.file.name}: a row group", "Write the file with smaller row groups.")
+            most = group.num_rows * (len(texts) * MAX_TEXT_BYTES + len(schema) * MAX_NUMBER_BYTES)
+            if limited and group.total_byte_size > max(UNSUSPICIOUS_BYTES, most):
+                raise DataError(
+                    f"{self.file.name}: {group.num_rows:,} rows of {len(schema):,} columns take "
+                    f"{group.total_byte_size:,} bytes; labels and categories have at most {MAX_TEXT_BYTES:,}. Exclude "
+                    f"the columns with long texts ({', '.join(map(repr, texts[:5]))}), or shorten them."
+                )
+
+
+def _is_fixed_width(kind: Any) -> bool:
+    return pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
 
 
 def _group_rows(metadata: Any, groups: range) -> list[int]:

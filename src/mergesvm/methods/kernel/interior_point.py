@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 
 from mergesvm.engines.threads import Threads
 from mergesvm.methods.kernel.stats import TINY
@@ -27,6 +29,9 @@ MIN_STEP = 1e-12
 
 RELATIVE_RIDGE = 1e-15
 """Added to the diagonal, relative to its largest element: rounding makes small eigenvalues of a kernel negative."""
+
+MAX_RELATIVE_RANK = 1 / 4
+"""A kernel matrix of at most this rank, relative to its rows, is replaced by its factor."""
 
 MAX_RIDGE_TRIALS = 6
 """The ridge is multiplied by 100 this often before the kernel matrix counts as indefinite."""
@@ -115,15 +120,15 @@ class _Problem:
 
     def _step(self, point: _Iterate, gradient: Array) -> _Iterate | None:
         """The step of Mehrotra's predictor and corrector; None if the matrix is not positive definite."""
-        factor = self._factor(point.low / point.below + point.high / point.above)
-        if factor is None:
+        inverse = self._inverse(point.low / point.below + point.high / point.above)
+        if inverse is None:
             return None
         residual = -(gradient + point.intercept - point.low + point.high)
         missing = 0.0 if self.total is None else self.total - float(point.x.sum())
-        ones = None if self.total is None else cho_solve(factor, np.ones(len(gradient)), check_finite=False)
+        ones = None if self.total is None else inverse(np.ones(len(gradient)))
 
         def solve(low: Array, high: Array) -> _Iterate:
-            x = cho_solve(factor, residual + low / point.below - high / point.above, check_finite=False)
+            x = inverse(residual + low / point.below - high / point.above)
             intercept = 0.0 if ones is None else float((x.sum() - missing) / ones.sum())
             x = x if ones is None else x - intercept * ones
             multipliers = (low - point.low * x) / point.below, (high + point.high * x) / point.above
@@ -135,6 +140,25 @@ class _Problem:
         target = now * (reached / now) ** 3
         step = solve(low + target - predicted.below * predicted.low, high + target - predicted.above * predicted.high)
         return step if np.isfinite(step.x).all() else None
+
+    @cached_property
+    def _low_rank(self) -> Array | None:
+        """L with K = L L' up to rounding, if it has few columns: a linear kernel, or a polynomial of few features."""
+        n_rows, rounding = len(self.K), len(self.K) * RELATIVE_RIDGE * self.largest
+        factor, pivots, rank, _ = lapack.dpstrf(self.K, tol=rounding, lower=1)
+        if rank > MAX_RELATIVE_RANK * n_rows:
+            return None
+        L = np.empty((n_rows, rank))
+        L[pivots - 1] = np.tril(factor)[:, :rank]
+        left = np.abs(self.K.diagonal() - (L**2).sum(axis=1)).max(initial=0.0)
+        return L if left <= 10 * rounding else None  # more is left of an indefinite kernel
+
+    def _inverse(self, diagonal: Array) -> Callable[[Array], Array] | None:
+        """Multiplication by the inverse of K plus a diagonal; None if that is not positive definite."""
+        if self._low_rank is not None:
+            return _low_rank_inverse(self._low_rank, diagonal)
+        factor = self._factor(diagonal)
+        return None if factor is None else lambda side: np.asarray(cho_solve(factor, side, check_finite=False))
 
     def _factor(self, diagonal: Array) -> Any:
         """The Cholesky factor of K plus a diagonal, with the smallest ridge that allows it; None if none does."""
@@ -170,6 +194,35 @@ class _Problem:
         high = float(v[x < self.upper].max(initial=-np.inf))
         low = float(v[x > self.lower].min(initial=np.inf))
         return max(high, -low, 0.0) if self.total is None else max(high - low, 0.0)
+
+
+def _low_rank_inverse(L: Array, diagonal: Array) -> Callable[[Array], Array] | None:
+    """Multiplication by the inverse of L L' plus a diagonal, in O(n) for each column of L; None if it is not finite.
+
+    With D the diagonal and the singular values of D^-1/2 L = U S V' ::
+
+        (D + L L')^-1 = D^-1/2 (1 - U U' + U (1 + S^2)^-1 U') D^-1/2
+
+    >>> L, diagonal = np.array([[1.0], [2.0]]), np.array([1e-3, 1e3])
+    >>> L @ L.T @ (x := _low_rank_inverse(L, diagonal)(np.array([1.0, 3.0]))) + diagonal * x
+    array([1., 3.])
+    """
+    roots = 1 / np.sqrt(diagonal)
+    try:
+        U, sizes, _ = np.linalg.svd(roots[:, None] * L, full_matrices=False)
+    except np.linalg.LinAlgError:
+        return None
+    inverses = 1 / (1 + sizes**2)
+
+    def multiply(side: Array) -> Array:
+        scaled = roots * side
+        along = U.T @ scaled
+        rest = scaled - U @ along
+        rest -= U @ (U.T @ rest)  # what rounding has left, which the large singular values would amplify
+        product: Array = roots * (rest + U @ (inverses * along))
+        return product
+
+    return multiply
 
 
 def maximise_dual(

@@ -24,7 +24,7 @@ from mergesvm.methods.recursive.options import MAX_WEIGHT, MIN_WEIGHT, NUMBERS, 
 from mergesvm.methods.recursive.reference_sums import ReferenceSums
 from mergesvm.methods.recursive.rls import RecursiveLeastSquares
 from mergesvm.methods.recursive.row_encoder import MAX_VALUE, EncodedRows, RowEncoder
-from mergesvm.methods.recursive.snapshot import current_model
+from mergesvm.methods.recursive.snapshot import current_model, solve_sums
 from mergesvm.models.linear import LinearModel
 
 MAX_SHOWN_ROUNDING = 1e-10
@@ -244,6 +244,8 @@ class LiveState:
         while at < n_rows:
             if rls.stale:
                 self._restart()
+                if len(predicted):
+                    rls.warn_of_predictions()
             room = self._checks.due - self.rows_seen
             stop = min(n_rows, at + max(1, room if windowed else min(room, reference.free_rows)))
             step = part if stop - at == n_rows else part.slice(at, stop)
@@ -335,9 +337,9 @@ class LiveState:
             self._rls.change_block(*self._reference.last_rows(self._n_unapplied), 1)
         self._n_unapplied = 0
 
-    def _restart(self) -> None:
+    def _restart(self, shown: bool = False) -> None:
         knowledge = self.knowledge()
-        self._rls.restart(knowledge, [self._encoder.codes[label] for label in knowledge.labels])
+        self._rls.restart(knowledge, [self._encoder.codes[label] for label in knowledge.labels], shown)
 
     def knowledge(self) -> Knowledge:
         """Knowledge of all rows, or of those in the window, which can be merged, saved and solved."""
@@ -350,14 +352,18 @@ class LiveState:
     def model(self, probabilities: bool = True) -> LinearModel:
         """The current model; without probabilities it costs little more than its coefficients."""
         self._settle()
+        if self._rls.untold:  # rows learned since may have made up for the loss
+            self._restart(shown=self.options.forgetting != 1)
+        solution = solve_sums(self.knowledge(), self.options, self._rls.state.mean) if self._rls.untold else None
         classes = self._present_classes()
         knowledge = self.knowledge() if probabilities else None
-        return current_model(self._rls, self.signature, self.provenance(), classes, self.options, knowledge)
+        return current_model(self._rls, self.signature, self.provenance(), classes, self.options, knowledge, solution)
 
     def predict_one(self, row: Any) -> Label | None:
         """Predict the class of one row; None if nothing has been learned yet."""
         if self._n_unapplied or not self._rls.predicts:
             self._settle()
+            self._rls.warn_of_predictions()
         self._encoder.encode_one(row, self._one.rows)
         code = self._rls.best_class(self._one.rows[0])
         if code < -1:

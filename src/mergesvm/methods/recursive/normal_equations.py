@@ -14,14 +14,11 @@ from mergesvm.knowledge.gram.triangles import fill_lower
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.sums import ROUNDING
 from mergesvm.methods.proximal.equations import Equations
-from mergesvm.methods.proximal.error_estimate import estimated_errors, perturbations, warn_if_rounded
+from mergesvm.methods.proximal.error_estimate import MAX_ERROR, estimated_errors, perturbations, warn_if_rounded
 from mergesvm.methods.proximal.factor import EPSILON, cholesky_tolerance, small_blas
 from mergesvm.methods.proximal.rounding import CancellationGuard
 from mergesvm.methods.recursive.state_layout import Vector, WritableArrays
 from mergesvm.models.solution import Solution
-
-MAX_ERROR_OF_FEW_ROWS = 1e-6
-"""With no more rows than features, a larger estimated error of scores is worth a warning."""
 
 MAX_IGNORED_ROUNDING = 1e-12
 """If features are less redundant than this, the rounding of sums is not worth an estimate."""
@@ -37,9 +34,8 @@ class FreshSolution(NamedTuple):
     inverse_mean: Vector  # (width,), the inverse times the mean
     target_means: Vector  # (classes,)
     rounding: float  # estimated relative rounding error of the coefficients after further updates
-    errors: (
-        Vector | None
-    )  # (classes,), estimated errors of scores by the rounding of sums; None if negligible or unknown
+    errors: Vector | None  # (classes,), estimated errors of scores by the rounding of sums; None if negligible
+    untold: bool  # whether a warning about these errors is left to those who show the coefficients
 
 
 class NormalEquations(WritableArrays):
@@ -88,8 +84,12 @@ class NormalEquations(WritableArrays):
         self.counts = np.append(self.counts, 0.0)
         self.sums = np.vstack([self.sums, np.zeros((1, self.sums.shape[1]))])
 
-    def solve(self, ridge: Vector) -> FreshSolution | None:
-        """Solve for a penalty of ``ridge`` on each coefficient; None if no rows have weight."""
+    def solve(self, ridge: Vector, shown: bool = False) -> FreshSolution | None:
+        """Solve for a penalty of ``ridge`` on each coefficient; None if no rows have weight.
+
+        The errors of the first rows of a stream, which are few, are warned of if the coefficients are ``shown`` next:
+        more rows may make up for them before anyone sees the coefficients, or they are solved in another way.
+        """
         total = float(self.counts.sum())
         if not total > 0:
             return None
@@ -116,10 +116,13 @@ class NormalEquations(WritableArrays):
                 solved, rounding = self._solve_by_eigenvectors(total, mean, ridge, noise, sides), np.inf
         coefs, inverse_mean = solved[:, :-1].T, solved[:, -1]
         means = 2 * self.counts / total - 1
-        # The first rows of a stream are few: the estimate is then cautious, by two digits and more.
-        if errors is not None and (self._n_rows > len(system) or errors.max() > MAX_ERROR_OF_FEW_ROWS):
-            warn_if_rounded([Solution(coefs, means, ("recursive",) * len(coefs), errors)], self._precision)
-        return FreshSolution(total, self.anchor, mean, coefs, inverse_mean, means, rounding, errors)
+        untold = False
+        if errors is not None:
+            few = self._n_rows <= len(system)
+            untold = few and not shown and bool(errors.max() > MAX_ERROR[self._precision])
+            if not untold:
+                warn_if_rounded([Solution(coefs, means, ("recursive",) * len(coefs), errors)], self._precision)
+        return FreshSolution(total, self.anchor, mean, coefs, inverse_mean, means, rounding, errors, untold)
 
     def _estimated_errors(self, total: float, ridge: Vector, noise: Vector, coefs: Vector) -> Vector:
         """Estimated errors of the scores by the rounding of sums, as for other solutions, from the factored system.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mergesvm.errors import warn_solver
 from mergesvm.knowledge.gram.jit_policy import GRAM_JIT
 from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.methods.recursive import state_layout as layout
@@ -19,6 +20,9 @@ from mergesvm.methods.recursive.rls_state import RLSState, woodbury_update
 from mergesvm.methods.recursive.row_encoder import EncodedRows
 from mergesvm.methods.recursive.state_layout import Vector, WritableArrays
 from mergesvm.methods.recursive.window import Window
+
+MAX_ERROR_OF_PREDICTIONS = 1e-6
+"""A larger estimated error of scores is worth a warning where only classes are predicted."""
 
 
 class RecursiveLeastSquares(WritableArrays):
@@ -59,7 +63,7 @@ class RecursiveLeastSquares(WritableArrays):
     def _forget_equations(self) -> None:
         self._equations: NormalEquations | None = None
         self._unsolved = self._uninverted = self.stale = False
-        self._fresh_rounding = 0.0
+        self._fresh_rounding, self._untold = 0.0, False
         self.errors: Vector | None = None  # of the scores of each class at the last fresh start, if worth an estimate
 
     def add_class(self, class_weight: float, ranks: Sequence[int]) -> None:
@@ -79,6 +83,21 @@ class RecursiveLeastSquares(WritableArrays):
         """Estimate of the relative rounding error of the coefficients since the last fresh start."""
         since = float(self.state.scalars[layout.ROUNDING])
         return since + self._fresh_rounding if since else 0.0
+
+    @property
+    def untold(self) -> bool:
+        """Whether the last fresh start has left a warning to those who show the coefficients."""
+        if self._unsolved:
+            self._solve()
+        return self._untold
+
+    def warn_of_predictions(self) -> None:
+        """Warn if the errors that a fresh start from few rows has left may change predicted classes."""
+        if self.untold and self.errors is not None and self.errors.max() > MAX_ERROR_OF_PREDICTIONS:
+            warn_solver(
+                f"Rounding of the sums of few rows changes scores by about {self.errors.max():.0e}, by which classes "
+                f"are predicted. A smaller C makes it smaller."
+            )
 
     @property
     def predicts(self) -> bool:
@@ -153,8 +172,11 @@ class RecursiveLeastSquares(WritableArrays):
             self.state.write_pending()
             self.stale = not woodbury_update(self.state, block, codes, weights, sign)
 
-    def restart(self, knowledge: Knowledge, places: list[int]) -> None:
-        """Recompute everything from knowledge of the current rows; ``places`` are the codes of its classes."""
+    def restart(self, knowledge: Knowledge, places: list[int], shown: bool = False) -> None:
+        """Recompute everything from knowledge of the current rows; ``places`` are the codes of its classes.
+
+        If the coefficients are ``shown`` next, no warning is left for later.
+        """
         self.stale = True  # until this is complete, and if it fails
         equations = NormalEquations(knowledge, places, self.state.class_weights)
         self.state.reset()
@@ -165,19 +187,19 @@ class RecursiveLeastSquares(WritableArrays):
             self.count(self.window.held().codes)
         else:
             self.class_rows[places] = knowledge.rows
-        self._solve()
+        self._solve(shown)
         self.stale = False
 
-    def _solve(self) -> None:
+    def _solve(self, shown: bool = False) -> None:
         """Solve the normal equations for the coefficients; the inverse is computed when it is needed."""
         assert self._equations is not None
-        fresh = self._equations.solve(self.state.ridge)
+        fresh = self._equations.solve(self.state.ridge, shown)
         if fresh is None:  # no rows are left
             self.state.reset()
             self._forget_equations()
             return
         self.state.load(fresh)
-        self._fresh_rounding, self.errors = fresh.rounding, fresh.errors
+        self._fresh_rounding, self.errors, self._untold = fresh.rounding, fresh.errors, fresh.untold
         self._uninverted, self._unsolved = True, False
 
     def _invert(self) -> None:
