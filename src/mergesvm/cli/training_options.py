@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
@@ -31,14 +31,11 @@ class Method:
         The class in :mod:`mergesvm` that trains.
     parameters : mapping of str to str
         The parameter of the estimator that each option sets; all other options are refused.
-    implied : mapping of str to mapping
-        Further parameters that an option sets, if it is given.
     """
 
     title: str
     estimator: str
     parameters: Mapping[str, str]
-    implied: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 METHODS = {
@@ -70,7 +67,6 @@ METHODS = {
             "max_iter": "max_iter",
             "max_support_vectors": "max_support_vectors",
         },
-        {"max_support_vectors": {"method": "active-set"}},
     ),
 }
 
@@ -141,7 +137,7 @@ class TrainingOptions:
     max_iter: Annotated[int | None, typer.Option(help=_for("max_iter", "Largest number of iterations."))] = None
     max_support_vectors: Annotated[
         int | None,
-        typer.Option(help=_for("max_support_vectors", "Stop at this number of support vectors per pair of classes.")),
+        typer.Option(help=_for("max_support_vectors", "Reduce the machine to this number of vectors.")),
     ] = None
     seed: Annotated[int | None, typer.Option(help=_for("seed", "Seed of the random rows (default: 0)."))] = None
 
@@ -168,9 +164,8 @@ class TrainingOptions:
         given = self._given() | known
         if "gamma" in given:
             given["gamma"] = _number_or_text(given["gamma"])
-        implied = {name: value for option in given for name, value in method.implied.get(option, {}).items()}
         parameters = {method.parameters[option]: value for option, value in given.items()}
-        return getattr(ms, method.estimator)(**parameters, **implied, engine=engine, n_jobs=jobs)
+        return getattr(ms, method.estimator)(**parameters, engine=engine, n_jobs=jobs)
 
     @contextmanager
     def naming_options(self) -> Iterator[None]:
