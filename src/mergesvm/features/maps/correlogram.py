@@ -191,8 +191,8 @@ class Correlogram(RandomMap):
         if (centre != centre[0]).any() or (scale != scale[0]).any():
             raise ParameterError(f"{self!r} scales pixels by their place in an image. Use scaling='auto' for windows.")
         if centre[0] == 0 and scale[0] == 1:
-            return picture.astype(self.dtype)
-        return ((picture - centre[0]) / scale[0]).astype(self.dtype)
+            return np.asarray(picture, dtype=self.dtype)
+        return np.asarray((picture - centre[0]) / scale[0], dtype=self.dtype)
 
     def features_of_counts(self, counts: NDArray[Any]) -> NDArray[Any]:
         """Return the features of counts (..., colours) of :meth:`window_counts`."""
