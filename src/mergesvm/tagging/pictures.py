@@ -17,6 +17,9 @@ SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".webp")
 FORMATS = ("JPEG", "PNG", "TIFF", "WEBP", "MPO")
 """The decoders that are used, whatever the name of the file."""
 
+ORIENTATION = 0x0112
+"""The EXIF field that says how a picture is turned."""
+
 MAX_PIXELS = 200_000_000
 """Larger pictures are refused before they are decoded."""
 
@@ -120,3 +123,14 @@ def _rgb(image: Any, library: Any) -> Any:
         white = library.Image.new("RGBA", image.size, "white")
         image = library.Image.alpha_composite(white, image)
     return image.convert("RGB")
+
+
+def picture_size(path: Path) -> tuple[int, int]:
+    """Return the height and the width of a picture, upright, without decoding it."""
+    library = pillow()
+    try:
+        with library.Image.open(path, formats=FORMATS) as image:
+            turned = image.getexif().get(ORIENTATION, 1) in (5, 6, 7, 8)
+            return (image.width, image.height) if turned else (image.height, image.width)
+    except Exception as error:
+        raise MalformedFileError(f"{path.name} cannot be decoded: {error}. Replace or remove it.") from error

@@ -57,10 +57,16 @@ class TaggingSession:
     correlogram : Correlogram, optional
         The map of patches, frozen; by default that of the paper.
     sampling : SamplingOptions, optional
+    truth : Path, optional
+        A folder of masks, for :meth:`accuracy`.
     """
 
     def __init__(
-        self, folder: Path, correlogram: Correlogram | None = None, sampling: SamplingOptions | None = None
+        self,
+        folder: Path,
+        correlogram: Correlogram | None = None,
+        sampling: SamplingOptions | None = None,
+        truth: Path | None = None,
     ) -> None:
         self.folder = Path(folder)
         self.names = list_pictures(self.folder)
@@ -69,6 +75,7 @@ class TaggingSession:
                 f"There are no pictures in {folder}. Give a folder with JPEG, PNG, TIFF or WebP files."
             )
         self.correlogram = default_correlogram() if correlogram is None else correlogram
+        self.truth = truth
         self.sampling = SamplingOptions() if sampling is None else sampling
         state = self.folder / STATE_FOLDER
         state.mkdir(exist_ok=True)
@@ -82,6 +89,16 @@ class TaggingSession:
     def close(self) -> None:
         """Close the file of strokes."""
         self.annotations.close()
+
+    def prepare(self, stop: threading.Event) -> None:
+        """Compute the windows of all pictures that are not in the cache yet, until stopped."""
+        for name in self.names:
+            if stop.is_set():
+                return
+            try:
+                self.windows(name)
+            except (FileError, OSError):
+                continue  # a broken picture is shown as such where it is opened
 
     def check_name(self, name: str) -> Path:
         """Return the path of a picture of the folder; an error if there is none of this name."""
