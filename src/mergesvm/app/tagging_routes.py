@@ -15,7 +15,7 @@ from mergesvm.app.events import Events
 from mergesvm.app.requests import Forgetting, HeatMapsWanted, NewStroke, Removal
 from mergesvm.errors import DataError, FileError, KnowledgeError
 from mergesvm.tagging.heat_map import SCORE_RANGE, HeatMap
-from mergesvm.tagging.learners import LEARNERS
+from mergesvm.tagging.learners import LEARNERS, WindowScorer
 from mergesvm.tagging.pictures import thumbnail
 from mergesvm.tagging.session import TaggingSession
 from mergesvm.tagging.strokes import Stroke
@@ -27,6 +27,7 @@ MAX_THUMBNAIL_SIDE = 1024
 
 Side = Annotated[int, Query(ge=16, le=MAX_THUMBNAIL_SIDE)]
 Tag = Annotated[str, Query(min_length=1, max_length=100)]
+Threshold = Annotated[float, Query(ge=-1e6, le=1e6, allow_inf_nan=False)]
 
 
 def tagging_routes(session: TaggingSession, events: Events) -> APIRouter:
@@ -99,6 +100,19 @@ def tagging_routes(session: TaggingSession, events: Events) -> APIRouter:
         """What a tag was learned from, and the size of its model."""
         return session.facts(tag, method)
 
+    @router.get("/accuracy")
+    def accuracy(tag: Tag, method: str = "merge", threshold: Threshold = 0.0) -> dict[str, Any]:
+        """Precision and recall against the true masks, if there are any, over pictures that are not tagged."""
+        counts = session.accuracy(tag, method, threshold)
+        return {"precision": counts.precision, "recall": counts.recall, "pictures": counts.pictures}
+
+    @router.get("/masks", response_class=Response)
+    def masks(tag: Tag, method: str = "merge", threshold: Threshold = 0.0) -> Response:
+        """A mask of each picture, as PNG files in a ZIP archive."""
+        from mergesvm.tagging.exports import masks_zip
+
+        return _download(masks_zip(session, trained(tag, method), threshold), f"{tag}-masks.zip", "application/zip")
+
     @router.post("/heat-maps", response_class=StreamingResponse)
     def heat_maps(wanted: HeatMapsWanted) -> Response:
         """Where a tag was found: one line of JSON per picture, in the order in which they are wanted."""
@@ -116,14 +130,18 @@ def tagging_routes(session: TaggingSession, events: Events) -> APIRouter:
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
+    def trained(tag: str, method: str) -> WindowScorer:
+        scorer = session.scorer(tag, method)
+        if scorer is None:
+            raise KnowledgeError(f"Nothing was learned about {tag!r} yet. Stroke over it in a picture first.")
+        return scorer
+
     @router.get("/model", response_class=Response)
     def model(tag: Tag, method: str = "merge", format: str = "file") -> Response:  # noqa: A002
         """The model of a tag, as a file of mergesvm or as an ONNX graph."""
         from mergesvm.tagging.exports import model_file
 
-        scorer = session.scorer(tag, method)
-        if scorer is None:
-            raise KnowledgeError(f"Nothing was learned about {tag!r} yet. Stroke over it in a picture first.")
+        scorer = trained(tag, method)
         suffix = {"file": "msvm", "onnx": "onnx"}.get(format)
         if suffix is None:
             raise DataError(f"There is no format {format!r}. Available: file, onnx.")

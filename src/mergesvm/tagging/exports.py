@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +13,8 @@ from typing import Any
 
 from mergesvm.errors import FileError
 from mergesvm.tagging.annotations import Annotation
+from mergesvm.tagging.learners import WindowScorer
+from mergesvm.tagging.library import mask_name, mask_png
 from mergesvm.tagging.pictures import picture_size
 from mergesvm.tagging.session import TaggingSession
 from mergesvm.tagging.strokes import Box
@@ -75,6 +78,19 @@ def strokes_coco(session: TaggingSession) -> bytes:
     ]
     categories = [{"id": at + 1, "name": tag} for at, tag in enumerate(tags)]
     return json.dumps({"images": images, "annotations": annotations, "categories": categories}, indent=1).encode()
+
+
+def masks_zip(session: TaggingSession, scorer: WindowScorer, threshold: float) -> bytes:
+    """Return a ZIP archive with the mask of each picture as PNG, 255 where the tag was found."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name in session.names:
+            try:
+                mask = session.heat_map(scorer, name).mask(threshold)
+            except (FileError, OSError):
+                continue  # a broken picture has no mask
+            archive.writestr(mask_name(name), mask_png(mask))
+    return out.getvalue()
 
 
 def model_file(model: Any, suffix: str) -> bytes:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mergesvm.errors import FileError, ParameterError
 from mergesvm.features.maps.correlogram import Correlogram
 from mergesvm.features.ops.image import Image
-from mergesvm.files.atomic import replacing, write_atomically
+from mergesvm.files.atomic import write_atomically
 from mergesvm.models.base import Model
 from mergesvm.models.kernel import KernelModel
 from mergesvm.models.linear import LinearModel
@@ -94,9 +95,14 @@ def write_mask(folder: Path, picture: str, heat_map: HeatMap, threshold: float) 
     """Write the mask of a picture as a PNG file of 0 and 255, atomically."""
     path = folder / mask_name(picture)
     path.parent.mkdir(parents=True, exist_ok=True)
-    image = pillow().Image.fromarray(np.where(heat_map.mask(threshold), np.uint8(255), np.uint8(0)))
-    with replacing(path) as temporary:
-        image.save(temporary, "PNG")
+    write_atomically(path, mask_png(heat_map.mask(threshold)))
+
+
+def mask_png(mask: NDArray[np.bool_]) -> bytes:
+    """Return a mask as a PNG file of 0 and 255."""
+    out = io.BytesIO()
+    pillow().Image.fromarray(np.where(mask, np.uint8(255), np.uint8(0))).save(out, "PNG")
+    return out.getvalue()
 
 
 def write_scores(path: Path, findings: list[tuple[str, float | None, float | None]]) -> None:

@@ -134,3 +134,19 @@ def picture_size(path: Path) -> tuple[int, int]:
             return (image.width, image.height) if turned else (image.height, image.width)
     except Exception as error:
         raise MalformedFileError(f"{path.name} cannot be decoded: {error}. Replace or remove it.") from error
+
+
+def open_mask(path: Path, size: tuple[int, int]) -> NDArray[np.bool_]:
+    """Return which pixels of a mask are not 0, scaled to a size (height, width)."""
+    library = pillow()
+    try:
+        with library.Image.open(path, formats=FORMATS) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise MalformedFileError(f"{path.name} has more than {MAX_PIXELS:,} pixels. Reduce it.")
+            resized = image.resize((size[1], size[0]), library.Image.Resampling.NEAREST)
+            values = np.asarray(resized)
+    except MalformedFileError:
+        raise
+    except Exception as error:
+        raise MalformedFileError(f"{path.name} cannot be decoded: {error}. Replace or remove it.") from error
+    return np.asarray(values.reshape(*size, -1).any(axis=2))

@@ -21,6 +21,7 @@ from mergesvm.tagging.learners import LEARNERS, PatchRows, TagLearner, WindowSco
 from mergesvm.tagging.pictures import find_picture, list_pictures, open_picture
 from mergesvm.tagging.sampling import SamplingOptions, sample_patches
 from mergesvm.tagging.strokes import Stroke
+from mergesvm.tagging.truth import PixelCounts, TruthFolder
 from mergesvm.tagging.windows import WindowCache, Windows
 
 STATE_FOLDER = ".mergesvm"
@@ -75,7 +76,7 @@ class TaggingSession:
                 f"There are no pictures in {folder}. Give a folder with JPEG, PNG, TIFF or WebP files."
             )
         self.correlogram = default_correlogram() if correlogram is None else correlogram
-        self.truth = truth
+        self.truth = None if truth is None else TruthFolder(truth)
         self.sampling = SamplingOptions() if sampling is None else sampling
         state = self.folder / STATE_FOLDER
         state.mkdir(exist_ok=True)
@@ -131,6 +132,21 @@ class TaggingSession:
         scores = scorer.scores(windows.features(self.correlogram)).reshape(windows.grid)
         origin = (self._patch[0] // 2, self._patch[1] // 2)
         return HeatMap(scores, windows.size, origin, self.cache.step)
+
+    def accuracy(self, tag: str, method: str = "merge", threshold: float = 0.0) -> PixelCounts:
+        """Compare what is found in pictures that are not tagged with their true masks, pixel by pixel."""
+        scorer, counts = self.scorer(tag, method), PixelCounts()
+        if scorer is None or self.truth is None:
+            return counts
+        tagged = {annotation.picture for annotation in self.annotations.of(tag=tag)}
+        for name in self.names:
+            if name in tagged:
+                continue
+            try:
+                counts += self.truth.counts(tag, name, self.heat_map(scorer, name), threshold)
+            except (FileError, OSError):
+                continue  # a broken picture
+        return counts
 
     def windows(self, picture: str) -> Windows:
         """Return the windows of a picture, from the cache or computed now."""
