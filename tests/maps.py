@@ -86,7 +86,7 @@ EXAMPLES: dict[str, tuple[FeatureMap, ...]] = {
     ),
     "correlogram": (
         Correlogram(8, distance=1, image=None),
-        Correlogram(5, distance=(1, 2), palette="sample", root=False, image=COLOURED),
+        Correlogram(5, distance=(1, 2), palette="sample", values="count", image=COLOURED),
         Correlogram(12, distance=(2, 1), image=(3, 4, 3), scaling="none", seed=2),
         Correlogram(4, distance=1, palette="sample", image=(9, 4), scaling="whole"),
     ),
@@ -143,7 +143,7 @@ VARIED: dict[str, tuple[RandomMap, dict[str, Any]]] = {
     ),
     "correlogram": (
         Correlogram(6, distance=2, image=None),
-        {"n_colours": 7, "distance": (1, 2), "palette": "sample", "root": False, "image": COLOURED},
+        {"n_colours": 7, "distance": (1, 2), "palette": "sample", "values": "root", "image": COLOURED},
     ),
     "pca": (Components(6), {"n_components": 7, "whiten": True}),
 }

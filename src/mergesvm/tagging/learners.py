@@ -17,6 +17,7 @@ from mergesvm.knowledge.learning.learn import learn
 from mergesvm.methods.proximal.solve import solve
 from mergesvm.models.kernel import KernelModel
 from mergesvm.models.linear import LinearModel
+from mergesvm.models.score_moments import SideMoments
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,13 @@ class LinearScorer:
     knowledge_bytes: int
 
     def scores(self, features: Any) -> NDArray[np.float32]:
-        """Return the scores of mapped windows."""
-        scores = features @ self.model.coef_[0].astype(np.float32) + np.float32(self.model.intercept_[0])
-        return np.asarray(scores, dtype=np.float32)
+        """Return the scores of mapped windows, scaled so that the mean scores of the two classes differ by 2."""
+        moments = self.model.moments
+        assert isinstance(moments, SideMoments)
+        spread = float(moments.means[0, 1] - moments.means[0, 0])
+        factor = 2 / spread if spread > 0 else 1.0
+        scores = features @ (factor * self.model.coef_[0]).astype(np.float32)
+        return np.asarray(scores + np.float32(factor * self.model.intercept_[0]), dtype=np.float32)
 
     def facts(self) -> dict[str, int]:
         """Return the size of the sums."""
@@ -101,9 +106,12 @@ class LinearScorer:
 
 
 class MergeLearner(TagLearner):
-    """Each tagged picture is a piece of knowledge; the model is solved from their sum."""
+    """Each tagged picture is a piece of knowledge; the model is solved from their sum.
 
-    def __init__(self, correlogram: Correlogram, C: float = 1.0) -> None:
+    With patches from few pictures, C must be small: the colours of other pictures differ from those that were learned.
+    """
+
+    def __init__(self, correlogram: Correlogram, C: float = 1e-5) -> None:
         super().__init__(correlogram)
         self.C = C
 
@@ -116,7 +124,7 @@ class MergeLearner(TagLearner):
         total = merge(pieces)
         if len(total.classes) < 2:
             return None
-        model = solve(total, self.C, "balanced")
+        model = solve(total, self.C, "balanced", penalize_intercept=False)
         assert isinstance(model, LinearModel)
         return LinearScorer(model, sum(array.nbytes for array in total.arrays()))
 
@@ -139,7 +147,7 @@ class KernelScorer:
 class KernelLearner(TagLearner):
     """Each tagged picture is a unit of a kernel machine."""
 
-    def __init__(self, correlogram: Correlogram, C: float = 10.0) -> None:
+    def __init__(self, correlogram: Correlogram, C: float = 1.0) -> None:
         super().__init__(correlogram)
         self.C = C
 

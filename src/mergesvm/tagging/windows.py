@@ -49,7 +49,9 @@ class Windows:
 
     def features(self, correlogram: Correlogram) -> sparse.csr_array:
         """Return the features of all windows, (windows, colours)."""
-        values = correlogram.features_of_counts(self.counts)
+        ends = np.concatenate([[0], self.counts.cumsum(dtype=np.int64)])[self.indptr]
+        totals = np.repeat(np.diff(ends), np.diff(self.indptr)).astype(correlogram.dtype)
+        values = correlogram.features_of_counts(self.counts, totals)
         shape = (len(self.indptr) - 1, correlogram.width)
         return sparse.csr_array((values, self.colours.astype(np.int32), self.indptr), shape=shape)
 

@@ -36,26 +36,31 @@ def counts_by_hand(colours, n_colours, down, across):
 
 @pytest.mark.parametrize("palette", ["fixed", "sample"])
 @pytest.mark.parametrize("distance", [1, 5, (3, 2)])
-def test_features_are_roots_of_the_counts_of_pairs(palette, distance):
+def test_features_are_counts_of_pairs_or_roots_of_their_proportions(palette, distance):
     X = pictures()
     rows = X.reshape(len(X), -1)
     down, across = distance if isinstance(distance, tuple) else (distance, distance)
-    plain = Correlogram(40, distance, palette, root=False, image=SHAPE, precision="float64").freeze(rows)
+    plain = Correlogram(40, distance, palette, values="count", image=SHAPE, precision="float64").freeze(rows)
     table = colour_table(plain.arrays["colours"], 3)
     expected = np.array([counts_by_hand(table[cells(image)], 40, down, across) for image in X])
     assert expected.sum() > 100
     gain = plain.arrays["gain"][0]
     np.testing.assert_allclose(plain.transform(rows), expected * gain, rtol=1e-12)
-    root = Correlogram(40, distance, palette, image=SHAPE, precision="float64").freeze(rows)
+    root = Correlogram(40, distance, palette, "root", image=SHAPE, precision="float64").freeze(rows)
     np.testing.assert_allclose(root.transform(rows), np.sqrt(expected) * root.arrays["gain"][0], rtol=1e-12)
+    hellinger = Correlogram(40, distance, palette, image=SHAPE, precision="float64").freeze(rows)
+    proportions = expected / expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        hellinger.transform(rows), np.sqrt(proportions) * hellinger.arrays["gain"][0], rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("step", [1, 4, 7, 40])
-@pytest.mark.parametrize("shape", [SHAPE, (12, 15, 1)])
-def test_windows_of_a_picture_are_counted_as_the_images_cut_from_it(step, shape):
+@pytest.mark.parametrize(("shape", "values"), [(SHAPE, "hellinger"), (SHAPE, "root"), ((12, 15, 1), "count")])
+def test_windows_of_a_picture_are_counted_as_the_images_cut_from_it(step, shape, values):
     picture = pictures(1, (40, 51, shape[2]), seed=3)[0]
     image = shape if shape[2] > 1 else shape[:2]
-    correlogram = Correlogram(30, (2, 5), image=image).freeze(picture[:12, :15].reshape(1, -1))
+    correlogram = Correlogram(30, (2, 5), values=values, image=image).freeze(picture[:12, :15].reshape(1, -1))
     counts = correlogram.window_counts(picture, step)
     assert counts.shape == (*correlogram.window_grid(40, 51, step), 30)
     assert counts.shape[:2] == ((40 - 12) // step + 1, (51 - 15) // step + 1)
@@ -64,8 +69,8 @@ def test_windows_of_a_picture_are_counted_as_the_images_cut_from_it(step, shape)
         for line in range(counts.shape[0])
         for column in range(counts.shape[1])
     ]
-    found = correlogram.features_of_counts(counts).reshape(-1, 30)
-    np.testing.assert_array_equal(found, correlogram.transform(np.array(cut)))
+    found = correlogram.features_of_counts(counts, counts.sum(axis=2, keepdims=True, dtype=np.float32))
+    np.testing.assert_array_equal(found.reshape(-1, 30), correlogram.transform(np.array(cut)))
 
 
 def test_a_picture_smaller_than_a_window_has_no_windows():
@@ -74,7 +79,7 @@ def test_a_picture_smaller_than_a_window_has_no_windows():
 
 
 def test_pixels_outside_of_the_range_have_the_colours_at_its_ends():
-    correlogram = Correlogram(4, distance=1, image=(2, 2), root=False, precision="float64").freeze(
+    correlogram = Correlogram(4, distance=1, image=(2, 2), values="count", precision="float64").freeze(
         [[0.0, 1.0, 2.0, 255.0]]
     )
     black, white = (np.argmax(correlogram.transform([[value] * 4])[0]) for value in (-1e300, 1e300))
@@ -110,7 +115,7 @@ def test_a_palette_of_the_sample_is_nearer_to_its_pixels_than_a_fixed_one():
         ({"distance": 0}, "distance must be a positive integer"),
         ({"distance": (1, 2, 3)}, "distance must be a positive integer"),
         ({"palette": "web"}, "palette must be one of"),
-        ({"root": "yes"}, "root"),
+        ({"values": "log"}, "values must be one of"),
     ],
 )
 def test_bad_parameters_are_named(options, message):
@@ -139,6 +144,6 @@ def test_correlograms_tell_blobs_from_scattered_pixels_of_the_same_colours():
     blobs = np.sort(scattered.reshape(200, 16, 16), axis=1).reshape(200, 256)
     X, y = np.concatenate([scattered, blobs]).astype(float), np.repeat([0, 1], 200)
     order = generator.permutation(400)
-    plan = Correlogram(4, distance=3, image=(16, 16)).freeze(X)
+    plan = Correlogram(4, distance=3, values="root", image=(16, 16)).freeze(X)
     model = ms.solve(ms.learn(X[order[:200]], y[order[:200]], features=plan))
     assert model.score(X[order[200:]], y[order[200:]]) == 1.0

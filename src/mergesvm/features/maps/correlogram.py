@@ -17,6 +17,7 @@ from mergesvm.features.pilot import Pilot, Vector
 from mergesvm.features.random_map import Arrays, RandomMap
 
 PALETTES = ("fixed", "sample")
+VALUES = ("hellinger", "root", "count")
 
 MAX_COLOURS = 4096
 """The largest palette."""
@@ -41,8 +42,9 @@ class Correlogram(RandomMap):
         The distance of the pixels of a pair, or the vertical and the horizontal distance.
     palette : {"fixed", "sample"}
         Colours on a regular grid, or the centres of clusters of the pixels of the pilot sample.
-    root : bool
-        Whether features are the square roots of the counts (the Hellinger map), or the counts.
+    values : {"hellinger", "root", "count"}
+        Features are the square roots of the proportions of the counts, so that scalar products are Hellinger
+        affinities; the square roots of the counts, which also tell how many pairs there are; or the counts.
     image : tuple of int, optional
         Height, width and, optionally, channels of the images; None for square and grey ones.
     seed, scaling, precision
@@ -64,7 +66,7 @@ class Correlogram(RandomMap):
     n_colours: int = 256
     distance: int | tuple[int, ...] = 5
     palette: str = "fixed"
-    root: bool = True
+    values: str = "hellinger"
     image: tuple[int, ...] | None = (60, 100, 3)
 
     def __post_init__(self) -> None:
@@ -73,7 +75,7 @@ class Correlogram(RandomMap):
         if self.n_colours > MAX_COLOURS:
             raise ParameterError(f"n_colours must be at most {MAX_COLOURS:,}, not {self.n_colours:,}.")
         self._check_choice("palette", PALETTES)
-        self._check_bool("root")
+        self._check_choice("values", VALUES)
         object.__setattr__(self, "image", as_shape(self.image))
         object.__setattr__(self, "distance", _as_distance(self.distance))
 
@@ -139,15 +141,14 @@ class Correlogram(RandomMap):
         return colours
 
     def apply(self, scaled: Any, out: NDArray[Any]) -> None:
-        """Count the pairs of each colour, and take square roots."""
+        """Count the pairs of each colour, and take the square roots of their proportions."""
         from mergesvm.features.ops import correlogram_jit
 
         image, (down, across) = Image.of(self.image, self.layout.width), self.distances
         colours = self.quantized(dense(scaled)).reshape(-1, image.height, image.width)
         out[:] = 0
         correlogram_jit.count_pairs(colours, across, down, out)
-        if self.root:
-            np.sqrt(out, out=out)
+        self._finish(out, out.sum(axis=1, keepdims=True))
 
     def window_grid(self, height: int, width: int, step: int) -> tuple[int, int]:
         """Return the number of windows of the size of the images, vertically and horizontally, in a larger picture."""
@@ -194,13 +195,19 @@ class Correlogram(RandomMap):
             return np.asarray(picture, dtype=self.dtype)
         return np.asarray((picture - centre[0]) / scale[0], dtype=self.dtype)
 
-    def features_of_counts(self, counts: NDArray[Any]) -> NDArray[Any]:
-        """Return the features of counts (..., colours) of :meth:`window_counts`."""
+    def features_of_counts(self, counts: NDArray[Any], totals: NDArray[Any]) -> NDArray[Any]:
+        """Return the features of counts of :meth:`window_counts`, given the total of the window of each."""
         features = counts.astype(self.dtype)
-        if self.root:
-            np.sqrt(features, out=features)
+        self._finish(features, totals)
         features *= self.arrays["gain"][0]
         return features
+
+    def _finish(self, counts: NDArray[Any], totals: NDArray[Any]) -> None:
+        """Turn counts into features, in place; ``totals`` are those of their images."""
+        if self.values == "hellinger":
+            counts /= np.maximum(totals, 1)
+        if self.values != "count":
+            np.sqrt(counts, out=counts)
 
 
 def _as_distance(distance: Any) -> int | tuple[int, ...]:
