@@ -93,7 +93,7 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, _with_headers(send))
             return
-        received = 0
+        received, answered = 0, False
 
         async def limited() -> Message:
             nonlocal received
@@ -103,18 +103,18 @@ class Guard:
                 raise TooLargeError
             return message
 
-        started = False
-
-        async def tracked(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
+        async def guarded(message: Message) -> None:
+            nonlocal answered
+            if received <= self.max_body_bytes:
+                await _with_headers(send)(message)
+            elif not answered:  # whatever the application makes of the error
+                answered = True
+                await _error(413, self._too_large())(scope, receive, _with_headers(send))
 
         try:
-            await self.app(scope, limited, _with_headers(tracked))
+            await self.app(scope, limited, guarded)
         except TooLargeError:
-            if not started:
-                await _error(413, self._too_large())(scope, receive, _with_headers(send))
+            await guarded({})
 
     def _too_large(self) -> str:
         return f"The request is larger than {self.max_body_bytes // 2**20} MB. Send less at a time."

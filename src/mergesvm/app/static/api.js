@@ -7,7 +7,7 @@ async function checked(response) {
   let detail = response.statusText;
   try {
     const body = await response.json();
-    detail = typeof body.detail === "string" ? body.detail : body.detail.map((each) => each.msg).join("; ");
+    detail = body.detail;
   } catch { /* the body is no JSON: keep the status */ }
   throw new ServerError(detail || `The server answered ${response.status}.`);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,7 +53,12 @@ def open_command(
     console = Console(quiet)
     if truth is not None and not truth.is_dir():
         raise MissingFolderError(f"{truth} is not a folder. Give the folder that holds the masks.")
-    serve(folder, host, port, browser, truth, lambda text: console.text(text))
+
+    def say(text: str) -> None:
+        console.text(text)
+        sys.stdout.flush()
+
+    serve(folder, host, port, browser, truth, say)
 
 
 @tag_command.command("apply", epilog="Example: `mergesvm tag apply cat.msvm other-photos -o masks`")
