@@ -274,7 +274,7 @@ export class Editor {
       this.own.push({ added: strokes });
       this.undone = [];
     }
-    this.say(`${this.strokes.length} strokes, saved.`);
+    this.say(`${this.strokes.length} ${this.strokes.length === 1 ? "stroke" : "strokes"}, saved.`);
     this.buttons();
     this.settings.changed(picture);
   }
@@ -293,7 +293,7 @@ export class Editor {
       this.own.push({ removed: strokes });
       this.undone = [];
     }
-    this.say(`${this.strokes.length} strokes, saved.`);
+    this.say(`${this.strokes.length} ${this.strokes.length === 1 ? "stroke" : "strokes"}, saved.`);
     this.buttons();
     this.draw();
     this.settings.changed(picture);
