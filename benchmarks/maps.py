@@ -20,11 +20,12 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from threadpoolctl import threadpool_limits
 
 import datasets
 import mergesvm as ms
 from machine import describe, gemm_rate, syrk_rate, warm_memory, within
-from mergesvm.features import Chain, Fourier, HiddenLayer, Patches
+from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Patches
 from mergesvm.features import Nystroem as Landmarks
 
 THREADS = 2
@@ -207,9 +208,61 @@ def rate(repeats: int = 3) -> None:
     console.print()
 
 
+PRECISION_MAPS = {
+    "HiddenLayer, gaussian": partial(HiddenLayer, activation="gaussian"),
+    "HiddenLayer, relu": partial(HiddenLayer, activation="relu"),
+    "Fourier": Fourier,
+    "Nystroem": Landmarks,
+    "Components": Components,
+    "Patches": lambda width, precision: Patches(width // 16, precision=precision),
+    "Patches, Nystroem": lambda width, precision: Chain(
+        [Patches(max(1, width // 16), precision=precision), Landmarks(width, precision=precision)]
+    ),
+}
+PRECISION_INPUTS, PRECISION_WIDTHS = (10, 100, 784), (16, 64, 128, 256, 512, 1024)
+
+
+def precision(repeats: int = 4) -> None:
+    """CPU time of learning in float64, as a multiple of that in float32: least of several runs, taking turns."""
+    ms.precompile()
+    title = "Learning, float64 / float32, one thread"
+    table = Table("map", "columns", *(f"{width:,}" for width in PRECISION_WIDTHS), title=title)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, make in PRECISION_MAPS.items():
+        for inputs in PRECISION_INPUTS:
+            cells = [_precision_ratio(make, inputs, width, repeats) for width in PRECISION_WIDTHS]
+            console.log(name, inputs, *cells, highlight=False)
+            if any(cells):
+                table.add_row(name, str(inputs), *cells)
+    console.print(table)
+    console.print()
+
+
+def _precision_ratio(make, inputs: int, width: int, repeats: int) -> str:
+    if "Patches" in repr(make(max(width, 16), precision="float32")) and inputs != 784:
+        return ""
+    if make is Components and width > inputs:
+        return ""
+    # Some hundredths of a second.
+    n_rows = int(np.clip(1.5e8 / (width * (inputs + width / 2 + 60)), 2 * width, 40_000))
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(n_rows, inputs))
+    y, maps, best = (X[:, 0] > 0).astype(int), {}, {}
+    for each in ("float32", "float64"):
+        maps[each], best[each] = make(width, precision=each).freeze(X, y), np.inf
+    with threadpool_limits(1):
+        for _ in range(repeats):
+            for each, features in maps.items():
+                began = time.process_time()
+                ms.learn(X, y, features=features, n_jobs=1)
+                best[each] = min(best[each], time.process_time() - began)
+    return f"{best['float64'] / best['float32']:.2f}"
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=("rate", *SETS), default=("rate", *SETS))
+    parser.add_argument("--only", nargs="+", choices=("rate", "precision", *SETS), default=("rate", "precision", *SETS))
     parser.add_argument("--data", help="folder of data sets (default: MERGESVM_DATA, else OpenML)")
     parser.add_argument("--wide", action="store_true", help="also maps that take many minutes")
     parser.add_argument("--no-peers", action="store_true", help="leave out scikit-learn")
@@ -223,6 +276,8 @@ if __name__ == "__main__":
     warm_memory()
     if "rate" in ARGUMENTS.only:
         rate()
+    if "precision" in ARGUMENTS.only:
+        precision()
     for chosen in SETS:
         if chosen in ARGUMENTS.only:
             measure(chosen, ARGUMENTS.timeout, ARGUMENTS.wide)

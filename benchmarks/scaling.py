@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,8 @@ from rich.table import Table
 import mergesvm as ms
 from machine import describe
 from mergesvm.engines import Threads
-from mergesvm.reproduce.cascade_cost import (
+from mergesvm.engines.machine import cores
+from mergesvm.reproduce.cascade.cost import (
     Handling,
     Link,
     Load,
@@ -29,8 +31,9 @@ from mergesvm.reproduce.cascade_cost import (
     sum_bytes,
     tree_depth,
 )
-from mergesvm.reproduce.cascade_ranks import descriptions, measure_handling, min_cpu_seconds
-from mergesvm.reproduce.cascade_times import core_count, measure, put_rows
+from mergesvm.reproduce.cascade.launch import measure, put_rows
+from mergesvm.reproduce.cascade.ranks import descriptions, measure_handling
+from mergesvm.reproduce.timing import min_cpu_seconds
 from tables import table
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "scaling.png"
@@ -73,7 +76,7 @@ def constants_of(width: int, rows: int, repeats: int) -> Constants:
     X, y = made(rows, width)
     few = rows // 16
     with Threads.single_threaded_blas():
-        long, short = (min_cpu_seconds(lambda n=n: ms.learn(X[:n], y[:n], n_jobs=1), repeats) for n in (rows, few))
+        long, short = (min_cpu_seconds(repeats, partial(ms.learn, n_jobs=1), X[:n], y[:n]) for n in (rows, few))
         known = ms.learn(X[:few], y[:few], n_jobs=1)
     row = (long - short) / (rows - few)
     handling, size = measure_handling(known, repeats)
@@ -127,7 +130,7 @@ def add_run(at: Constants, run: Measured, link: Link, shown: Table) -> None:
     """Add one number of ranks to the table."""
     learning, busy = at.learning(run.rows / run.ranks), min(run.learning)
     joining = joining_seconds(at.load, run.ranks, link, at.handling)
-    wall = f"{1e3 * run.wall:,.1f}" if run.ranks <= core_count() else ""
+    wall = f"{1e3 * run.wall:,.1f}" if run.ranks <= cores() else ""
     shown.add_row(
         str(run.ranks),
         f"{1e3 * learning:,.1f}",

@@ -47,6 +47,9 @@ NAMES = [f"pixel {index}" for index in range(36)]
 
 COLOURED = (4, 3, 3)
 
+DRAWN = np.random.default_rng(7)
+PRINTED, BIASES = DRAWN.normal(size=(36, 8)) / 6, DRAWN.normal(size=8)
+
 EXAMPLES: dict[str, tuple[FeatureMap, ...]] = {
     "identity": (Identity(),),
     "hidden": (
@@ -57,6 +60,10 @@ EXAMPLES: dict[str, tuple[FeatureMap, ...]] = {
         HiddenLayer(7, activation="sine", fields="rectangles", scaling="range"),
         HiddenLayer(6, activation="absolute", weights="constrained", scaling="whole"),
         HiddenLayer(5, activation="square"),
+        HiddenLayer(11, activation="softplus", gain=False),
+        HiddenLayer(weights=PRINTED, biases=BIASES, activation="sigmoid", gain=False),
+        HiddenLayer(weights=PRINTED, activation="triangular", scaling="columns", gain=False),
+        HiddenLayer(weights=PRINTED, biases=BIASES, activation="sign"),
     ),
     "fourier": (
         Fourier(12),
@@ -111,6 +118,7 @@ VARIED: dict[str, tuple[RandomMap, dict[str, Any]]] = {
             "spread": 0.9,
             "fields": "columns",
             "image": (4, 9),
+            "gain": False,
         },
     ),
     "fourier": (
@@ -149,7 +157,7 @@ VARIED: dict[str, tuple[RandomMap, dict[str, Any]]] = {
 }
 """One example of every random map, and another value for each of its parameters."""
 
-SHARED = {"seed": 1, "scaling": "columns", "precision": "float64"}
+SHARED = {"seed": 1, "scaling": "columns", "precision": "float32"}
 """Another value for each parameter that all random maps have."""
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from mergesvm.cli.commands.reproduce import REPRODUCTIONS
 from mergesvm.cli.lazy_group import COMMANDS, load_command
 
 HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "pandas", "numba", "joblib", "matplotlib", "jinja2")
@@ -24,6 +25,14 @@ def test_the_listed_help_is_the_first_line_of_the_docstring_of_the_command(name)
     assert text.splitlines()[0] == COMMANDS[name]
 
 
+@pytest.mark.parametrize("name", REPRODUCTIONS)
+def test_reproductions_have_the_listed_help_and_an_example(name):
+    package, module = "mergesvm.cli.commands.reproduce", name.replace("-", "_")
+    command = getattr(import_module(f"{package}.{module}"), f"{module}_command")
+    assert inspect.getdoc(command).splitlines()[0] == REPRODUCTIONS[name]
+    assert f"mergesvm reproduce {name} " in load_command(name, package).epilog
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_an_example(name):
     loaded = load_command(name)
@@ -34,9 +43,12 @@ def test_every_command_has_help_with_an_example(name):
 
 def test_every_module_of_commands_is_listed():
     from mergesvm.cli import commands
+    from mergesvm.cli.commands import reproduce
 
-    modules = Path(next(iter(commands.__path__))).glob("*.py")
-    assert {module.stem for module in modules} - {"__init__"} == set(COMMANDS)
+    modules = Path(next(iter(commands.__path__))).glob("[!_]*")
+    assert {module.stem for module in modules} == set(COMMANDS)
+    modules = Path(next(iter(reproduce.__path__))).glob("[!_]*")
+    assert {module.stem.replace("_", "-") for module in modules} - {"shared"} == set(REPRODUCTIONS)
 
 
 def imported(arguments, environment=None):
@@ -89,15 +101,17 @@ def test_shell_completion_of_options_imports_no_heavy_package():
 def test_neither_help_nor_completion_of_any_command_imports_a_heavy_package():
     script = f"""
 import sys
+from mergesvm.cli.commands.reproduce import REPRODUCTIONS
 from mergesvm.cli.lazy_group import COMMANDS, load_command
-for name in COMMANDS:
+commands = [("mergesvm.cli.commands", name) for name in COMMANDS]
+for package, name in commands + [("mergesvm.cli.commands.reproduce", name) for name in REPRODUCTIONS]:
     try:
-        load_command(name).main(["--help"], prog_name=name)
+        load_command(name, package).main(["--help"], prog_name=name)
     except SystemExit:
         print(name, [heavy for heavy in {HEAVY} if heavy in sys.modules], file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stderr.splitlines() == [f"{name} []" for name in COMMANDS]
+    assert done.stderr.splitlines() == [f"{name} []" for name in (*COMMANDS, *REPRODUCTIONS)]
 
 
 def test_a_mistyped_command_is_answered_with_a_suggestion():

@@ -54,6 +54,57 @@ def test_nodes_with_one_map_give_the_model_of_all_rows(days):
     assert (predicted == pd.read_csv(days / "day2.csv")["y"]).mean() > 0.9
 
 
+def learned_in_parts_and_at_once(folder, features):
+    """The models of two merged files and of both files at once, by the command line with its defaults."""
+    for name, files in (("1", ["day1.csv"]), ("2", ["day2.csv"]), ("whole", ["day1.csv", "day2.csv"])):
+        ok("learn", *files, "--label", "y", "--features", features, "-o", f"{name}.knowledge", cwd=folder)
+    ok("merge", "1.knowledge", "2.knowledge", "-o", "merged.knowledge", cwd=folder)
+    for name in ("merged", "whole"):
+        ok("solve", f"{name}.knowledge", "-o", f"{name}.msvm", cwd=folder)
+    return (ms.load_model(folder / f"{name}.msvm") for name in ("merged", "whole"))
+
+
+def numbers_only(folder):
+    for day in (1, 2):
+        pd.read_csv(folder / f"day{day}.csv").drop(columns="colour").to_csv(folder / f"day{day}.csv", index=False)
+
+
+def test_merged_is_batch_to_nine_digits_by_default(days):
+    numbers_only(days)
+    for features in ("hidden:60", "nystroem:60", "pca:3"):
+        message = ok("map", "day1.csv", "--label", "y", "--features", features, "-o", "m.features", "--force", cwd=days)
+        assert "precision='float64'" in message
+        assert "float32" not in message
+    ok("map", "day1.csv", "--label", "y", "--features", "hidden:60", "-o", "m.features", "--force", cwd=days)
+    merged, whole = learned_in_parts_and_at_once(days, "m.features")
+    X = pd.read_csv(days / "day2.csv")[["a", "b", "c"]].to_numpy()
+    np.testing.assert_allclose(merged.scores(X), whole.scores(X), rtol=0, atol=1e-9)
+
+
+def test_a_printed_layer_needs_no_shared_file(days):
+    numbers_only(days)
+    generator = np.random.default_rng(5)
+    weights, biases = generator.normal(size=(3, 200)), generator.normal(size=200)
+    np.savez(days / "layer.npz", weights=weights, biases=biases)
+    merged, whole = learned_in_parts_and_at_once(days, "hidden:weights=layer.npz,gain=false,activation=sigmoid")
+    frame = pd.concat([pd.read_csv(days / f"day{day}.csv") for day in (1, 2)])
+    X, signs = frame[["a", "b", "c"]].to_numpy(), np.where(frame["y"] == "out", 1.0, -1.0)
+    features = np.column_stack([1 / (1 + np.exp(-(X @ weights + biases))), -np.ones(len(X))])
+    expected = features @ np.linalg.solve(np.eye(201) + features.T @ features, features.T @ signs)
+    for model in (merged, whole):
+        np.testing.assert_allclose(model.scores(X)[:, 0], expected, rtol=0, atol=1e-9)
+
+
+def test_where_float32_stays_the_first_message_says_how_exact_it_is(days):
+    options = ("day1.csv", "--label", "y", "--columns", "a,b", "--features", "fourier:2000")
+    for message in (
+        ok("map", *options, "-o", "m.features", cwd=days),
+        ok("learn", *options, "-o", "1.knowledge", cwd=days),
+    ):
+        assert "float32, which is faster: scores of merged pieces differ" in " ".join(message.split())
+        assert "With precision=float64 they agree to 1e-9" in " ".join(message.split())
+
+
 def test_learn_freezes_a_map_given_by_name_and_says_so(days):
     options = ("--label", "y", "--columns", "a,b")
     message = ok("learn", "day1.csv", *options, "--features", "fourier:50,detail=0.5", "-o", "1.knowledge", cwd=days)
@@ -65,7 +116,7 @@ def test_learn_freezes_a_map_given_by_name_and_says_so(days):
     ok("learn", "day2.csv", *options, "--features", "fourier:50,detail=0.5", "-o", "other.knowledge", cwd=days)
     done = run("merge", "1.knowledge", "other.knowledge", "-o", "no.knowledge", cwd=days)
     assert done.returncode == 2
-    assert done.stderr.count("Fourier(50, detail=0.5) [") == 2
+    assert done.stderr.count("Fourier(50, detail=0.5, precision='") == 2
     assert not (days / "no.knowledge").exists()
 
 
@@ -74,7 +125,7 @@ def test_inspect_shows_a_feature_map(days):
        "-o", "p.features", cwd=days)  # fmt: skip
     message = ok("inspect", "p.features", cwd=days)
     frozen = ms.features.load(days / "p.features")
-    assert "HiddenLayer(30, seed=4)" in message
+    assert "HiddenLayer(30, seed=4, precision='float64')" in message
     assert frozen.fingerprint[:32] in message
     found = json.loads(ok("inspect", "p.features", "--json", cwd=days))
     assert found["fingerprint"] == frozen.fingerprint

@@ -100,7 +100,7 @@ def test_a_parameter_that_is_not_finite_is_refused(text, stored):
 
 
 def test_a_parameter_that_contradicts_the_arrays_is_refused(stored):
-    for name, value in (("n_filters", 4), ("size", 2), ("precision", "float64")):
+    for name, value in (("n_filters", 4), ("size", 2), ("precision", "float32"), ("precision", "auto")):
         assert_refused(
             stored,
             lambda fields, _, name=name, value=value: fields["features"][0]["parameters"][0].update({name: value}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, log_expit
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
@@ -26,6 +26,15 @@ FUNCTIONS = {
     "sine": np.sin,
     "absolute": np.abs,
     "square": lambda z: z * z,
+    "cosine": np.cos,
+    "hardlimit": lambda z: np.heaviside(z, 1.0),
+    "sign": lambda z: 2 * np.heaviside(z, 1.0) - 1,
+    "triangular": lambda z: np.clip(1 - np.abs(z), 0, None),
+    "softplus": lambda z: -log_expit(-z),
+    "softsign": lambda z: z / (1 + np.abs(z)),
+    "swish": lambda z: z * expit(z),
+    "multiquadric": lambda z: np.sqrt(1 + z * z),
+    "linear": lambda z: z,
 }
 
 
@@ -44,7 +53,7 @@ def test_a_hidden_layer_matches_its_formula(activation):
 
 
 def test_every_activation_has_a_formula_here():
-    from mergesvm.features.maps.hidden_layer import ACTIVATIONS
+    from mergesvm.features.ops.activations import ACTIVATIONS
 
     assert set(ACTIVATIONS) == set(FUNCTIONS)
 

@@ -41,6 +41,7 @@ WRONG = {
     "gamma": POSITIVE,
     "detail": [*POSITIVE, None],
     "whitening": POSITIVE,
+    "gain": [None, 1, "yes", np.nan],
     "orthogonal": [None, 1, "yes", np.nan],
     "image": SHAPES,
 }
@@ -111,7 +112,7 @@ def test_freezing_replaces_a_fraction_by_a_number():
     one = Components(0.9).freeze(X)
     assert isinstance(one.n_components, int)
     assert one == Components(one.n_components).freeze(X)
-    assert repr(one) == f"Components({one.n_components})"
+    assert repr(one) == f"Components({one.n_components}, precision='float64')"
     with pytest.raises(
         ParameterError, match=r"The number of features of Components\(0\.9\) is known only when it is frozen"
     ):
@@ -130,7 +131,7 @@ def test_constrained_weights_need_labels_of_two_classes():
 
 
 def test_a_chain_needs_random_maps_of_the_same_precision():
-    one, other = Fourier(8), Fourier(8, precision="float64")
+    one, other = Fourier(8, precision="float32"), Fourier(8, precision="float64")
     for stages in ([one], [one] * 5, [one, "fourier"], [one, Identity()], [one, Chain([one, one])], 3, None, one):
         with pytest.raises(ParameterError, match="A chain needs 2 to 4 random maps"):
             Chain(stages)
@@ -140,6 +141,40 @@ def test_a_chain_needs_random_maps_of_the_same_precision():
         Chain([one.freeze(X), one])
     with pytest.raises(DataError, match="8 columns are not square images"):
         Chain([one, Patches(4, size=2)]).freeze(X)
+
+
+@pytest.mark.parametrize("make", [HiddenLayer, Nystroem, Components])
+def test_freezing_chooses_float64_for_few_features_only(make):
+    wide = np.random.default_rng(0).normal(size=(300, 300))
+    limit = make.max_float64_width
+    for size, precision in ((1, "float64"), (limit, "float64"), (limit + 1, "float32")):
+        frozen = make(size).freeze(wide)
+        assert frozen.precision == frozen.dtype.name == frozen.transform(wide[:2]).dtype.name == precision
+        assert f"precision='{precision}'" in repr(frozen)
+        assert ("float32" in frozen.precision_note) == (precision == "float32")
+        assert frozen == make(size, precision=precision).freeze(wide)
+    with pytest.raises(ParameterError, match="precision must be 'float32' or 'float64' in a frozen map"):
+        replace(make(1).freeze(wide), precision="auto")
+    with pytest.raises(FeatureMapError, match="is not frozen yet"):
+        make(1).dtype  # noqa: B018
+
+
+def test_given_weights_are_used_in_float64():
+    wide = np.random.default_rng(0).normal(size=(5, 300))
+    assert HiddenLayer(weights=wide).freeze(X[:5, :5]).precision == "float64"
+    assert HiddenLayer(weights=wide, precision="float32").freeze(X[:5, :5]).precision == "float32"
+
+
+def test_a_chain_is_computed_in_float64_if_all_its_maps_would_be():
+    few, many = Components(0.9), HiddenLayer(HiddenLayer.max_float64_width + 1)
+    for stages, expected in (
+        ([few, HiddenLayer(5)], "float64"),
+        ([many, HiddenLayer(5)], "float32"),
+        ([few, many], "float32"),
+        ([few, replace(many, precision="float64")], "float64"),
+        ([replace(few, precision="float32"), HiddenLayer(5)], "float32"),
+    ):
+        assert {stage.precision for stage in Chain(stages).freeze(X).stages} == {expected}
 
 
 def test_constant_rows_are_mapped_and_huge_rows_are_mapped_or_refused():

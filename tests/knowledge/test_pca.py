@@ -210,7 +210,8 @@ def test_more_components_than_columns_or_rows_are_refused():
 def test_mapped_knowledge_is_refused_with_advice():
     X, y = blobs()
     mapped = ms.learn(X, y, features=Fourier(8).freeze(X))
-    with pytest.raises(FormError, match=r"is of Fourier\(8\) .*learn\(X, y\)\.pca\(0\.99\).*Components\(0\.99\)\]\)"):
+    message = r"is of Fourier\(8, precision='float32'\) .*learn\(X, y\)\.pca\(0\.99\).*Components\(0\.99\)\]\)"
+    with pytest.raises(FormError, match=message):
         mapped.pca(0.99)
     chain = Chain([Fourier(8), Components(0.99)]).freeze(X)
     assert ms.learn(X, y, features=chain).width == chain.width <= 8

@@ -14,7 +14,7 @@ def winner_by_hand(scores, n_classes, ties):
     """Section 3.1 and 7.1 of the paper on democratic SVMs, word by word, for one row."""
     beats = {}
     for score, (i, j) in zip(scores, itertools.combinations(range(n_classes), 2), strict=True):
-        beats[i, j], beats[j, i] = (False, True) if score > 0 else (True, False)
+        beats[i, j], beats[j, i] = (False, True) if score >= 0 else (True, False)
     margin = {(j, i): score for score, (i, j) in zip(scores, itertools.combinations(range(n_classes), 2), strict=True)}
     margin |= {(i, j): -score for (j, i), score in margin.items()}
 
@@ -59,8 +59,9 @@ def test_the_rules_differ_where_they_should():
     assert (recount != margin).any()
 
 
-def test_a_score_of_zero_is_a_vote_for_the_first_of_the_pair():
-    assert count_votes(np.zeros((1, 3)), 3).tolist() == [[2.0, 1.0, 0.0]]
+def test_a_score_of_zero_is_a_vote_for_the_second_of_the_pair():
+    for zero in (0.0, -0.0):
+        assert count_votes(np.full((1, 3), zero), 3).tolist() == [[0.0, 1.0, 2.0]]
 
 
 def test_every_rule_that_has_a_name_has_a_function():

@@ -20,6 +20,7 @@ from mergesvm.methods.proximal.factor import small_blas
 from mergesvm.methods.proximal.losses import LinearScores
 from mergesvm.models.linear import LinearModel
 from mergesvm.models.pairwise import PairwiseModel
+from mergesvm.multiclass.votes import is_second
 
 Numbers = NDArray[np.float64]
 
@@ -201,7 +202,8 @@ def _won(model: LinearModel | PairwiseModel, scores: Numbers, place: int) -> NDA
         return best
     # A class that beats all others wins; votes are counted only for the other rows.
     first, second = np.triu_indices(len(model.labels), 1)
-    won = np.asarray((scores[:, second == place] > 0).all(axis=1) & (scores[:, first == place] <= 0).all(axis=1))
+    for_second = is_second(scores)
+    won = np.asarray(for_second[:, second == place].all(axis=1) & ~for_second[:, first == place].any(axis=1))
     others = np.flatnonzero(~won)
     won[others] = model.winners(scores[others]) == place
     return won

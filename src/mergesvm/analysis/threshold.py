@@ -33,7 +33,7 @@ class OperatingPoint:
     Attributes
     ----------
     threshold : float
-        For ``decision_function``: the second class is predicted above it. ``model.with_threshold(threshold)`` is
+        For ``decision_function``: the second class is predicted from it on. ``model.with_threshold(threshold)`` is
         the model that does so.
     positive : label
         The class to which recall and precision refer.

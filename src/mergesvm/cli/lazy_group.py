@@ -1,9 +1,10 @@
-"""The root command group, which imports a command's module only when that command runs."""
+"""Command groups, such as the root, that import a command's module only when that command runs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -33,23 +34,29 @@ It is repeated here so that ``mergesvm --help`` imports none of these modules.
 class LazyGroup(TyperGroup):
     """A group that lists its commands by name and help, and loads a command when it is invoked or completed."""
 
+    listed: ClassVar[Mapping[str, str]] = COMMANDS
+    package: ClassVar[str] = "mergesvm.cli.commands"
+
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {name: TyperCommand(name, help=text) for name, text in COMMANDS.items()}
+        self.commands = {name: TyperCommand(name, help=text) for name, text in self.listed.items()}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that the arguments name, and import it."""
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command and load_command(str(name)), rest
+        return name, command and load_command(str(name), self.package), rest
 
 
-def load_command(name: str) -> Any:
+def load_command(name: str, package: str = LazyGroup.package) -> Any:
     """Import the command of this name.
 
     >>> load_command("merge").name
     'merge'
+    >>> load_command("weights", "mergesvm.cli.commands.reproduce").name
+    'weights'
     """
-    command = getattr(import_module(f"mergesvm.cli.commands.{name}"), f"{name}_command")
+    module = name.replace("-", "_")
+    command = getattr(import_module(f"{package}.{module}"), f"{module}_command")
     if isinstance(command, typer.Typer):
         app = command
     else:

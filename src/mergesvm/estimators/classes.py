@@ -107,7 +107,8 @@ def scores_with_unseen(scores: Numbers, seen: Sequence[Label], declared: Iterabl
     if len(seen) == 1:
         scores = np.ones((len(scores), 1))
     elif len(seen) == 2:
-        scores = np.column_stack([-scores, scores])
+        # Of two scores of 0 argmax would name the first class, but the second is predicted.
+        scores = np.column_stack([np.where(scores == 0, -np.finfo(np.float64).tiny, -scores), scores])
     lowest = np.minimum(UNSEEN_SCORE, scores.min(axis=1) - 1)
     full = _with_columns(scores, np.repeat(lowest[:, None], len(labels), axis=1), seen, labels)
     return full if len(labels) > 2 else full[:, 1]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -25,7 +25,7 @@ from mergesvm.features.pilot import SCALINGS, Pilot, Vector
 from mergesvm.files.content import Content
 from mergesvm.files.header import Header
 
-PRECISIONS = ("float32", "float64")
+PRECISIONS = ("auto", "float32", "float64")
 
 GAIN_ROWS = 2048
 """The gain and the mean of the features are computed from this many rows of the pilot sample."""
@@ -72,22 +72,32 @@ class RandomMap(FeatureMap):
     scaling : {"auto", "whole", "columns", "range", "none"}
         How columns are scaled before they are mapped: all by one number, as suits images, or each by its standard
         deviation or range, as suits tables. "auto" decides from the pilot sample.
-    precision : {"float32", "float64"}
-        The precision of mapped rows and, by default, of their products. Sums are always float64.
+    precision : {"auto", "float32", "float64"}
+        The precision of mapped rows and, by default, of their products. Sums are always float64. Freezing replaces
+        "auto" by float64 if the map has so few features that learning takes little longer, else by float32.
     """
 
     default_size: ClassVar[float] = 1000
     """The value of the first parameter if only the name of the map is given."""
 
+    max_float64_width: ClassVar[int] = 64
+    """The most features for which precision="auto" means float64: measured by benchmarks/maps.py --only precision."""
+
+    added_parameters: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that the first release of the map did not have. Files and fingerprints omit them at their default, so
+    that those of earlier releases stay what they are."""
+
     seed: int = field(default=0, kw_only=True)
     scaling: str = field(default="auto", kw_only=True)
-    precision: str = field(default="float32", kw_only=True)
+    precision: str = field(default="auto", kw_only=True)
     state: State | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self._check_integer("seed", 0)
         self._check_choice("scaling", SCALINGS)
         self._check_choice("precision", PRECISIONS)
+        if self.frozen and self.precision == "auto":
+            raise ParameterError("precision must be 'float32' or 'float64' in a frozen map, not 'auto'.")
 
     # To be defined by subclasses.
 
@@ -110,6 +120,10 @@ class RandomMap(FeatureMap):
     def centre_and_scale(self, pilot: Pilot) -> tuple[Vector, Vector]:
         """Compute the centre and the scale of the columns."""
         return pilot.centre_and_scale(self.scaling)
+
+    def feature_size(self, mapped: NDArray[Any]) -> float:
+        """Return the size of the mapped rows of a sample, by which all features are divided."""
+        return float(np.sqrt(np.mean(np.square(mapped, dtype=np.float64)))) or 1.0
 
     def min_pilot_rows(self) -> int:
         """Return the number of rows that the pilot sample needs at least."""
@@ -134,8 +148,8 @@ class RandomMap(FeatureMap):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of mapped rows."""
-        return np.dtype(self.precision)
+        """The dtype of mapped rows; raises an error if it is chosen only when the map is frozen."""
+        return np.dtype(self.fixed.arrays["gain"].dtype if self.precision == "auto" else self.precision)
 
     @property
     def default_anchor(self) -> NDArray[np.float64]:
@@ -165,6 +179,21 @@ class RandomMap(FeatureMap):
         """The parameters by name."""
         return {name: getattr(self, name) for name in self.parameter_names()}
 
+    @property
+    def recorded_parameters(self) -> dict[str, Any]:
+        """The parameters that files and fingerprints contain."""
+        defaults = {item.name: item.default for item in fields(self)}
+        return {
+            name: value
+            for name, value in self.parameters.items()
+            if name not in self.added_parameters or value != defaults[name]
+        }
+
+    @classmethod
+    def from_text(cls, given: dict[str, Any], size: Any) -> Self:
+        """Return the map of parameters given as text, and of this size if they contain none."""
+        return cls(**{cls.parameter_names()[0]: size} | given)
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all parameters and arrays.
@@ -174,7 +203,7 @@ class RandomMap(FeatureMap):
         >>> one.fingerprint == other.fingerprint
         False
         """
-        digest = hashlib.sha256(json.dumps([self.kind, self.layout.width, self.parameters]).encode())
+        digest = hashlib.sha256(json.dumps([self.kind, self.layout.width, self.recorded_parameters]).encode())
         for name in sorted(self.arrays):
             array = np.ascontiguousarray(self.arrays[name])
             digest.update(json.dumps([name, array.dtype.str, list(array.shape)]).encode())
@@ -188,6 +217,8 @@ class RandomMap(FeatureMap):
     def frozen_on(self, pilot: Pilot) -> Self:
         """Return the map frozen on a given pilot sample."""
         self.n_outputs(pilot.rows.shape[1])
+        if self.precision == "auto":
+            return self.with_precision(self.prefers_float64(pilot.rows.shape[1])).frozen_on(pilot)
         with np.errstate(all="ignore"):
             centre, scale = self.centre_and_scale(pilot)
             scaled = replace(pilot, rows=(pilot.rows - centre) / scale)
@@ -197,10 +228,22 @@ class RandomMap(FeatureMap):
             arrays = {"centre": centre, "scale": scale, "gain": np.ones(1, self.dtype), **drawn}
             without_gain = replace(self, state=State(pilot.layout, arrays, len(pilot.rows)))
             mapped = without_gain.mapped(DenseRows(pilot.rows[:GAIN_ROWS]))
-            size = float(np.sqrt(np.mean(np.square(mapped, dtype=np.float64)))) or 1.0
+            size = self.feature_size(mapped)
             arrays["gain"] = np.array([1 / size], dtype=self.dtype)
             arrays["middle"] = mapped.mean(axis=0, dtype=np.float64) / size
         return self._with_arrays(arrays, pilot.layout, len(pilot.rows))
+
+    def most_outputs(self, inputs: int) -> int:
+        """Return a bound on the number of features, which may be known only when the map is frozen."""
+        return self.n_outputs(inputs)
+
+    def prefers_float64(self, inputs: int) -> bool:
+        """Whether learning takes little longer in float64 than in float32."""
+        return self.most_outputs(inputs) <= self.max_float64_width
+
+    def with_precision(self, float64: bool) -> Self:
+        """Return the map in float64 or float32."""
+        return replace(self, precision="float64" if float64 else "float32")
 
     def _with_arrays(self, arrays: dict[str, NDArray[Any]], layout: Layout, pilot_rows: int) -> Self:
         if not all(np.isfinite(array).all() for array in arrays.values()):
@@ -247,7 +290,7 @@ class RandomMap(FeatureMap):
         """Return the header fields and arrays that a file stores; see :meth:`FeatureMap.file_parts`."""
         header = {
             "map": self.kind,
-            "parameters": [self.parameters],
+            "parameters": [self.recorded_parameters],
             "pilot_rows": self.fixed.pilot_rows,
             **layout_fields(self.layout),
         }
@@ -257,13 +300,16 @@ class RandomMap(FeatureMap):
     def read_stage(cls, part: Header, content: Content, index: int) -> Self:
         """Build the map number ``index`` of a file from its header fields and arrays, and check them."""
         layout, given = read_layout(part), part.parts("parameters")
-        if len(given) != 1 or set(given[0].fields) != set(cls.parameter_names()):
+        names = set(cls.parameter_names())
+        if len(given) != 1 or not names - cls.added_parameters <= set(given[0].fields) <= names:
             part.refuse(f"has not the parameters of a map {cls.kind!r}")
         try:
             unfrozen = cls(**given[0].fields)
             width, shapes = unfrozen.n_outputs(layout.width), unfrozen.shapes(layout.width)
         except MergeSVMError as error:
             part.refuse(f"has no valid map: {shortened(error)}")
+        if unfrozen.precision == "auto":
+            part.refuse("has a map without a precision")
         arrays = {name: content.expect(f"features.{index}.{name}", (layout.width,)) for name in ("centre", "scale")}
         if not (arrays["scale"] >= np.finfo(np.float64).tiny).all():
             content.refuse("a scale that is not positive")
@@ -310,8 +356,9 @@ class RandomMap(FeatureMap):
 
     def __repr__(self) -> str:
         defaults = {item.name: item.default for item in fields(self)}
+        size = self.parameter_names()[0]
         shown = [
-            repr(value) if defaults[name] is MISSING else f"{name}={value!r}"
+            repr(value) if name == size else f"{name}={value!r}"
             for name, value in self.parameters.items()
             if value != defaults[name]
         ]

@@ -67,11 +67,11 @@ def _stage(text: str, n_features: int | None, seed: int | None) -> RandomMap:
     given: dict[str, Any] = {} if seed is None else {"seed": seed}
     seen: set[str] = set()
     parts = [part.strip() for part in rest.split(",")] if colon else []
-    size: Any = kind.default_size if n_features is None else n_features
+    size = kind.default_size if n_features is None else n_features
     for index, part in enumerate(parts):
         parameter, equals, value = part.partition("=")
         if not equals and index == 0:
-            size = _value(part)
+            given[allowed[0]] = _value(part)
             seen.add(allowed[0])
         elif not equals or parameter.strip() not in allowed:
             raise ParameterError(f"{name} has no parameter {part!r}. It has: {', '.join(allowed)}.")
@@ -80,8 +80,7 @@ def _stage(text: str, n_features: int | None, seed: int | None) -> RandomMap:
         else:
             seen.add(parameter.strip())
             given[parameter.strip()] = _value(value.strip())
-    given.setdefault(allowed[0], size)
-    return kind(**given)
+    return kind.from_text(given, size)
 
 
 def _value(text: str) -> Any:

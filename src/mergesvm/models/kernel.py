@@ -22,6 +22,7 @@ from mergesvm.models.formats.kernel import expansion_arrays, expansion_fields
 from mergesvm.models.formats.native import ModelContent
 from mergesvm.models.score_moments import SideMoments
 from mergesvm.models.voting import Voting
+from mergesvm.multiclass.votes import is_second
 
 
 class KernelModel(Model):
@@ -119,7 +120,7 @@ class KernelModel(Model):
         if len(self.classes_) > 2:
             return self._voting.winners(scores)
         # A single class is always predicted.
-        return (scores[:, 0] > 0).astype(np.intp) if len(self.classes_) == 2 else np.zeros(len(scores), np.intp)
+        return is_second(scores[:, 0]).astype(np.intp) if len(self.classes_) == 2 else np.zeros(len(scores), np.intp)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each class, (rows, classes), assuming training scores that are normal within each class.

@@ -17,10 +17,13 @@ from mergesvm.models.formats.onnx import Steps, linear_steps
 from mergesvm.models.hyperplanes import Hyperplanes
 from mergesvm.models.score_moments import ClassMoments, SideMoments
 from mergesvm.models.solution import Solution
+from mergesvm.multiclass.votes import is_second
 
 
 class LinearModel(Hyperplanes):
     """One-vs-rest: predicts the class with the highest score; for two classes, the sign of the single score.
+
+    A score of exactly 0 counts as positive, and of equal highest scores the first wins.
 
     Examples
     --------
@@ -37,7 +40,7 @@ class LinearModel(Hyperplanes):
         self.moments = moments
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores, (rows, classes); for one or two classes (rows,), positive for the last class."""
+        """Scores, (rows, classes); for one or two classes (rows,), at least 0 for the last class."""
         scores = self.scores(X)
         return scores if len(self.classes_) > 2 else scores[:, 0]
 
@@ -52,7 +55,7 @@ class LinearModel(Hyperplanes):
             best: NDArray[np.intp] = scores.argmax(axis=1)
             return best
         # A single class is always predicted.
-        return (scores[:, 0] > 0).astype(np.intp) if len(self.classes_) == 2 else np.zeros(len(scores), np.intp)
+        return is_second(scores[:, 0]).astype(np.intp) if len(self.classes_) == 2 else np.zeros(len(scores), np.intp)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each class, (rows, classes), assuming scores that are normal within each class.
@@ -77,7 +80,7 @@ class LinearModel(Hyperplanes):
         return np.hstack([1 - positive, positive])
 
     def with_threshold(self, threshold: float) -> LinearModel:
-        """Copy of a two-class model that predicts the second class above this score; probabilities stay the same.
+        """Copy of a two-class model that predicts the second class from this score on; probabilities stay the same.
 
         The threshold is subtracted from the scores, so that their sign decides again. A second threshold is relative to
         the first.

@@ -15,8 +15,18 @@ from numpy.typing import NDArray
 Scores = NDArray[np.float64]
 
 
+def is_second(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether the second class of a binary problem is predicted: where the score is not negative, because sgn(0) = +1.
+
+    >>> is_second(np.array([-0.5, -0.0, 0.0, 0.5])).tolist()
+    [False, True, True, True]
+    """
+    second: NDArray[np.bool_] = scores >= 0
+    return second
+
+
 def count_votes(scores: Scores, n_classes: int) -> NDArray[np.float64]:
-    """Votes, (rows, classes): a pair (i, j) votes for j where its score is positive, else for i.
+    """Votes, (rows, classes): a pair (i, j) votes for i where its score is negative, else for j.
 
     >>> count_votes(np.array([[1.0, 1.0, -1.0]]), 3)
     array([[0., 2., 1.]])
@@ -97,7 +107,7 @@ def _won(scores: Scores, n_classes: int) -> NDArray[np.bool_]:
     """Whether class i wins against class j, (rows, i, j)."""
     first, second = np.triu_indices(n_classes, 1)  # the pairs (0, 1), (0, 2), ..., (1, 2), ...
     won = np.zeros((len(scores), n_classes, n_classes), dtype=bool)
-    won[:, second, first] = scores > 0
+    won[:, second, first] = is_second(scores)
     won[:, first, second] = ~won[:, second, first]
     return won
 

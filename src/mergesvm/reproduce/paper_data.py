@@ -1,8 +1,9 @@
-"""The data sets of the papers: from a folder of files, or from OpenML."""
+"""The data sets of the papers: from a folder of files, from OpenML, or stand-ins that come with scikit-learn."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,32 @@ from mergesvm.data.scan import scan
 from mergesvm.errors import MissingFileError, MissingFolderError, ParameterError
 
 FOLDER_VARIABLE = "MERGESVM_DATA"
+
+QUICK_ROWS = 2_000
+"""Rows of a data set, drawn at random, that a quick run uses."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from: a folder; without one, OpenML or, for a quick run, scikit-learn."""
+
+    folder: Path | None
+    quick: bool = False
+
+    @property
+    def bundled(self) -> bool:
+        """Whether rows come with scikit-learn, in place of the data sets of the papers."""
+        return self.quick and self.folder is None
+
+    @classmethod
+    def of(cls, given: Path | None, quick: bool) -> Source:
+        """The folder given, else, unless the run is quick, that in the environment variable ``MERGESVM_DATA``."""
+        name = given or (None if quick else os.environ.get(FOLDER_VARIABLE))
+        if not name:
+            return cls(None, quick)
+        if not Path(name).is_dir():
+            raise MissingFolderError(f"There is no data folder {name}.")
+        return cls(Path(name), quick)
 
 
 @dataclass(frozen=True)
@@ -29,13 +56,31 @@ class PaperData:
     max_class_rows: int | None = None
     format: str | None = None  # if file names do not show it
 
-    def rows(self, folder: Path | None) -> tuple[NDArray[Any], NDArray[Any]]:
-        """All rows and labels."""
-        return self._read(folder) if folder is not None else self._fetch()
+    stand_in: str = "digits"  # of scikit-learn, for a quick run without a folder
+    class_names: Sequence[str] = ()
+    openml_version: int = 1
 
-    def load(self, folder: Path | None, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def described(self, source: Source) -> str:
+        """Its title, and what takes its place."""
+        if not source.quick:
+            return self.title
+        if source.bundled:
+            return f"{self.stand_in} of scikit-learn for {self.title}"
+        return f"rows of {self.title}"
+
+    def rows(self, source: Source, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
+        """All rows and labels; those of a quick run are few, and drawn with the seed."""
+        if source.folder is None:
+            return BUNDLED[self.stand_in]() if source.quick else self._fetch()
+        X, y = self._read(source.folder)
+        if source.quick:
+            chosen = np.random.default_rng(seed).permutation(len(y))[:QUICK_ROWS]
+            X, y = X[chosen], y[chosen]
+        return X, y
+
+    def load(self, source: Source, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Training rows and labels, and test rows and labels, split at random."""
-        X, y = self.rows(folder)
+        X, y = self.rows(source, seed)
         generator = np.random.default_rng(seed)
         chosen = np.arange(len(y))
         if self.max_class_rows is not None:
@@ -60,47 +105,80 @@ class PaperData:
         from sklearn.datasets import fetch_openml
 
         try:
-            X, y = fetch_openml(self.openml, version=1, return_X_y=True, as_frame=False)
+            X, y = fetch_openml(self.openml, version=self.openml_version, return_X_y=True, as_frame=False)
         except (OSError, ValueError) as error:
             raise MissingFileError(
                 f"{self.openml} could not be downloaded from OpenML ({error}). Pass a folder containing the "
                 f"data with --data, or set the environment variable {FOLDER_VARIABLE} to it."
             ) from None
-        return _dense(X).astype(np.uint8), y.astype(np.float64).astype(np.int64)
+        X = _dense(X)
+        pixels = X.astype(np.uint8)
+        return pixels if np.array_equal(pixels, X) else X, y.astype(np.float64).astype(np.int64)
 
 
 def _dense(block: Any) -> NDArray[Any]:
     return np.asarray(block.toarray() if issparse(block) else block)
 
 
+def _digits() -> tuple[NDArray[Any], NDArray[Any]]:
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return (X * (255 / X.max())).astype(np.uint8), y
+
+
+def _breast_cancer() -> tuple[NDArray[Any], NDArray[Any]]:
+    from sklearn.datasets import load_breast_cancer
+
+    X, y = load_breast_cancer(return_X_y=True)
+    return _standardised(X), np.where(y == 1, 1, -1)
+
+
+def _wine() -> tuple[NDArray[Any], NDArray[Any]]:
+    from sklearn.datasets import load_wine
+
+    X, y = load_wine(return_X_y=True)
+    return _standardised(X), y
+
+
+def _standardised(X: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
+
+
+BUNDLED = {"digits": _digits, "breast cancer": _breast_cancer, "wine": _wine}
+"""Data sets of scikit-learn: pixels from 0 to 255, and standardised columns."""
+
+CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+CHARACTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabdefghnqrt"
+"""The classes of EMNIST; small letters that look like their capitals are joined with them."""
+
 DATA = {
     "mnist": PaperData("MNIST", "mnist/*images-idx3-ubyte*", None, "mnist_784", 0.5),
-    "fashion": PaperData("Fashion-MNIST", "fashion-mnist/*images-idx3-ubyte*", None, "Fashion-MNIST", 0.7),
-    "emnist": PaperData("EMNIST", "emnist/*.npz", "y", "EMNIST_Balanced", 0.6, 2800),
+    "fashion": PaperData(
+        "Fashion-MNIST", "fashion-mnist/*images-idx3-ubyte*", None, "Fashion-MNIST", 0.7, class_names=CLOTHES
+    ),
+    "emnist": PaperData("EMNIST", "emnist/*.npz", "y", "EMNIST_Balanced", 0.6, 2800, class_names=CHARACTERS),
 }
 
-ADULT = PaperData("Adult", "a9a/*", None, "a9a", 1.0, format="libsvm")
+ADULT = PaperData("Adult", "a9a/*", None, "a9a", 1.0, format="libsvm", stand_in="breast cancer")
 """Census income, with 123 binary features."""
 
 
-def data_folder(given: Path | None) -> Path | None:
-    """The folder given, else that in the environment variable ``MERGESVM_DATA``; None if there is neither."""
-    name = given or os.environ.get(FOLDER_VARIABLE)
-    if not name:
-        return None
-    if not Path(name).is_dir():
-        raise MissingFolderError(f"There is no data folder {name}.")
-    return Path(name)
+COVERTYPE = PaperData("Covertype", "covtype/*.npz", "y", "covertype", 1.0, stand_in="wine", openml_version=3)
+"""Forest cover of seven kinds."""
+
+STREAMS = {"adult": ADULT, "mnist": DATA["mnist"], "covertype": COVERTYPE}
+"""Data sets that are cut into slices."""
 
 
-def chosen_data(text: str | None) -> dict[str, PaperData]:
+def chosen_data(text: str | None, available: Mapping[str, PaperData] = DATA) -> dict[str, PaperData]:
     """Data sets by their names, separated by commas; all of them for None.
 
     >>> list(chosen_data("mnist,emnist"))
     ['mnist', 'emnist']
     """
-    names = list(DATA) if text is None else [name.strip() for name in text.split(",")]
-    unknown = [name for name in names if name not in DATA]
+    names = list(available) if text is None else [name.strip() for name in text.split(",")]
+    unknown = [name for name in names if name not in available]
     if unknown:
-        raise ParameterError(f"Unknown data set {unknown[0]!r}. Choose from: {', '.join(DATA)}.")
-    return {name: DATA[name] for name in names}
+        raise ParameterError(f"Unknown data set {unknown[0]!r}. Choose from: {', '.join(available)}.")
+    return {name: available[name] for name in names}

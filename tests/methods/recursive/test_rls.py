@@ -12,8 +12,8 @@ from mergesvm.methods.recursive.rls import RecursiveLeastSquares
 def test_inverse_is_symmetric_and_correct():
     X, y = make_stream(500, 7)
     recursion = RecursiveLeastSquares(7, RecursiveOptions(C=2.0))
-    for _ in range(3):
-        recursion.add_class(1.0)
+    for classes in range(1, 4):
+        recursion.add_class(1.0, range(classes))
     recursion.learn_rows(X, y, np.ones(500), np.empty(0, dtype=np.int64))
     recursion.state.write_pending()
     corner = recursion.state.inverse[:4, :4]

@@ -14,9 +14,9 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import mergesvm as ms
 from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Nystroem, Patches, Wrapped
-from mergesvm.features.maps.hidden_layer import ACTIVATIONS
 from mergesvm.features.maps.nystroem import KERNELS
 from mergesvm.features.maps.patches import RECTIFIERS
+from mergesvm.features.ops.activations import ACTIVATIONS
 from mergesvm.features.registry import random_map_classes
 from mergesvm.models.domain import Domain
 from mergesvm.models.pairwise import PairwiseModel
@@ -29,6 +29,7 @@ TERMS = [{"multiclass": "ovr"}] + [{"multiclass": "ovo", "ties": ties} for ties 
 MAPS = [
     *(HiddenLayer(20, activation=activation) for activation in ACTIVATIONS),
     HiddenLayer(20, weights="constrained"),
+    HiddenLayer(weights=np.random.default_rng(0).normal(size=(64, 20)) / 20, activation="sigmoid", gain=False),
     Fourier(20),
     *(Nystroem(20, kernel=kernel) for kernel in KERNELS),
     *(Patches(4, size=3, pooling=2, rectify=rectify) for rectify in RECTIFIERS),
@@ -104,7 +105,7 @@ def recounts(row, n_classes):
     """How many times the votes of one row have to be counted before all that are tied stay tied."""
     won = {}
     for score, (i, j) in zip(row, itertools.combinations(range(n_classes), 2), strict=True):
-        won[i, j], won[j, i] = score <= 0, score > 0
+        won[i, j], won[j, i] = score < 0, score >= 0
     standing = list(range(n_classes))
     left, counts = None, 0
     while left != standing:
@@ -231,12 +232,13 @@ def test_ties_of_solved_models_are_resolved_alike(exported, ties, offset):
     assert_same(exported(model, X), model, X)
 
 
-def test_a_score_of_zero_is_of_the_first_of_two_classes(exported):
-    model = ms.solve(ms.learn([[-1.0], [1.0]], ["a", "b"]))
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
+def test_a_score_of_zero_is_of_the_second_of_two_classes(exported, multiclass):
+    model = ms.solve(ms.learn([[-1.0], [1.0]], ["a", "b"]), multiclass=multiclass)
     X = np.array([[-1.0], [0.0], [1.0]])
-    assert model.decision_function(X)[1] == 0
+    assert model.scores(X)[1] == 0
     found = exported(model, X)
-    assert found[0].tolist() == ["a", "a", "b"]
+    assert found[0].tolist() == ["a", "b", "b"]
     assert_same(found, model, X)
 
 

@@ -19,7 +19,7 @@ from mergesvm.data.rows.base import Rows, spans
 from mergesvm.engines.threads import Threads
 from mergesvm.features.mapped import MappedRows
 from mergesvm.knowledge.knowledge import Knowledge
-from mergesvm.multiclass.votes import winners
+from mergesvm.multiclass.votes import is_second, winners
 
 Numbers = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -169,7 +169,7 @@ class FoldScorer:
                 continue
             if scores.shape[1] == 1:
                 several = len(self.knowledge.labels) == 2
-                correct[start:stop] = ((some[:, 0] > 0) == (place == 1)) if several else True
+                correct[start:stop] = (is_second(some[:, 0]) == (place == 1)) if several else True
                 continue
             # Of equal scores the first class wins.
             own, best = some[:, place], np.ones(some[:, place].shape, dtype=bool)

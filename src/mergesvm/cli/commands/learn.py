@@ -118,10 +118,11 @@ def learn_command(
         if frozen_here:
             unfrozen = mapping
             mapping = place.ranks.on_root(lambda: unfrozen.freeze(source))
-            console.text(
-                f"{mapping!r} was frozen on the first rows of these files. Pieces can only be merged if they use the "
-                f"same map: write it once with mergesvm map."
-            )
+            if mapping.needs_sample:
+                console.text(
+                    f"{mapping!r} was frozen on the first rows of these files. Pieces can only be merged if they use "
+                    f"the same map: write it once with mergesvm map.{mapping.precision_note}"
+                )
         with console.progress("learning") as progress:
             knowledge: Any = ms.learn(
                 source,

@@ -43,7 +43,7 @@ def map_command(
     frozen.save(output, overwrite=force)
     matrix_megabytes = 8 * frozen.width**2 / 1e6
     console.text(
-        f"{frozen}: {frozen.layout.width:,} columns become {frozen.width:,} features.",
+        f"{frozen}: {frozen.layout.width:,} columns become {frozen.width:,} features.{frozen.precision_note}",
         f"Knowledge will take {matrix_megabytes:,.1f} MB of memory per class, or in total with --pooled.",
     )
     console.written(output)

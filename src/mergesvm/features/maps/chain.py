@@ -32,7 +32,8 @@ class Chain(FeatureMap):
     Parameters
     ----------
     stages : sequence of maps
-        At least two, all of the same precision.
+        At least two, all of the same precision. If all are "auto", the chain is computed in float64 if all its maps
+        would be.
 
     Examples
     --------
@@ -55,7 +56,7 @@ class Chain(FeatureMap):
             stages = ()
         if not 2 <= len(stages) <= MAX_STAGES or not all(isinstance(stage, RandomMap) for stage in stages):
             raise ParameterError(f"A chain needs 2 to {MAX_STAGES} random maps, not {self.stages!r}.")
-        if len({stage.precision for stage in stages}) > 1:
+        if len({stage.precision for stage in stages} - {"auto"}) > 1:
             raise ParameterError(f"The maps of a chain must have the same precision, not {stages!r}.")
         if len({stage.frozen for stage in stages}) > 1:
             raise ParameterError("Some maps of the chain are frozen, others are not. Freeze the chain as a whole.")
@@ -87,6 +88,11 @@ class Chain(FeatureMap):
         return self.stages[-1].default_anchor
 
     @property
+    def needs_sample(self) -> bool:
+        """Whether any of the maps depends on the rows on which the chain is frozen."""
+        return any(stage.needs_sample for stage in self.stages)
+
+    @property
     def error_amplification(self) -> float:
         """The largest of the maps."""
         return max(stage.error_amplification for stage in self.stages)
@@ -103,12 +109,21 @@ class Chain(FeatureMap):
         min_rows = max(stage.min_pilot_rows() for stage in self.stages)
         pilot = Pilot.of(X, y, self.stages[0].seed, min_rows)
         stages: list[RandomMap] = []
-        for stage in self.stages:
+        for stage in self._with_one_precision(pilot.rows.shape[1]):
             if stages:
                 rows = stages[-1].mapped(DenseRows(pilot.rows)).astype(np.float64)
                 pilot = replace(pilot, rows=rows, layout=Layout(rows.shape[1]), sparse=False, mapped=True)
             stages.append(stage.frozen_on(replace(pilot, generator=np.random.default_rng(stage.seed))))
         return replace(self, stages=tuple(stages))
+
+    def _with_one_precision(self, inputs: int) -> list[RandomMap]:
+        """Return the maps with the precision of those that have one, or with the one that all prefer."""
+        chosen = {stage.precision for stage in self.stages} - {"auto"}
+        float64 = chosen != {"float32"}
+        for stage in self.stages if not chosen else ():
+            float64 = float64 and stage.prefers_float64(inputs)
+            inputs = stage.most_outputs(inputs)
+        return [stage.with_precision(float64) for stage in self.stages]
 
     def map_block(self, rows: Any, out: NDArray[Any]) -> None:
         """Apply all maps to a block of rows."""

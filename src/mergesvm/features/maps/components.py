@@ -44,9 +44,9 @@ class Components(RandomMap):
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> Components(0.99).freeze(X)
-    Components(41)
+    Components(41, precision='float64')
     >>> Components(2).freeze(X).explained.round(3)
-    array([0.149, 0.136], dtype=float32)
+    array([0.149, 0.136])
     """
 
     kind: ClassVar[str] = "pca"
@@ -87,6 +87,10 @@ class Components(RandomMap):
             )
         return self.n_components
 
+    def most_outputs(self, inputs: int) -> int:
+        """Return the number of components; that of the columns while it is a fraction of the variance."""
+        return inputs if isinstance(self.n_components, float) else self.n_outputs(inputs)
+
     def shapes(self, inputs: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the directions and the explained fractions."""
         return {"directions": (inputs, self.n_outputs(inputs)), "explained": (self.n_outputs(inputs),)}
@@ -117,6 +121,9 @@ class Components(RandomMap):
 
     def frozen_with(self, drawn: Arrays, centre: Vector, scale: Vector, layout: Layout, rows: int) -> Self:
         """Return the map frozen with given arrays, computed from ``rows`` centred and scaled rows."""
+        if self.precision == "auto":
+            few = drawn["directions"].shape[1] <= self.max_float64_width
+            return self.with_precision(few).frozen_with(drawn, centre, scale, layout, rows)
         with np.errstate(all="ignore"):
             own = {name: np.array(array, dtype=self.dtype, order="C") for name, array in drawn.items()}
         number = own["directions"].shape[1]

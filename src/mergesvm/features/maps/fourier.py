@@ -51,6 +51,7 @@ class Fourier(RandomLayer):
     """
 
     kind: ClassVar[str] = "fourier"
+    max_float64_width: ClassVar[int] = 0  # cosines take several times as long in float64
 
     gamma: float | None = None
     detail: float = 1.0

@@ -2,55 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.errors import FeatureMapError
-from mergesvm.features.pilot import Pilot
+from mergesvm.errors import DataError, FeatureMapError, ParameterError
+from mergesvm.features.ops.activations import ACTIVATIONS
+from mergesvm.features.ops.given_arrays import brief, finite_array, read_arrays
+from mergesvm.features.pilot import Pilot, Vector
 from mergesvm.features.random_layer import RandomLayer
 from mergesvm.features.random_map import Arrays
 
-
-def _sigmoid(z: NDArray[Any], out: NDArray[Any]) -> None:
-    np.negative(z, out=out)
-    np.exp(out, out=out)
-    out += 1
-    np.reciprocal(out, out=out)
-
-
-def _gaussian(z: NDArray[Any], out: NDArray[Any]) -> None:
-    np.square(z, out=out)
-    out *= -0.5
-    np.exp(out, out=out)
-
-
-ACTIVATIONS: dict[str, Callable[[NDArray[Any], NDArray[Any]], Any]] = {
-    "sigmoid": _sigmoid,
-    "tanh": np.tanh,
-    "relu": lambda z, out: np.maximum(z, 0, out=out),
-    "sine": np.sin,
-    "gaussian": _gaussian,
-    "absolute": np.abs,
-    "square": np.square,
-}
-"""The functions, called with the input and an output array, which may be the same."""
-
 WEIGHTS = ("normal", "uniform", "constrained")
 
-PREACTIVATION = {
-    "gaussian": (0.5, 0.5),
-    "relu": (1.0, 0.0),
-    "sigmoid": (2.0, 0.5),
-    **dict.fromkeys(("tanh", "sine", "absolute", "square"), (1.0, 0.5)),
-}
-"""Default standard deviation of W'x for each activation, and that of the bias relative to it; tuned on several sets."""
-
-CONSTRAINED_SPREAD = {name: 2.0 if name in ("gaussian", "sigmoid") else 1.0 for name in PREACTIVATION}
-"""Default spread of constrained weights for each activation."""
+GIVEN = "given"
+"""The distribution of weights that were given as an array, in files and in frozen layers."""
 
 MIN_SQUARED_DIFFERENCE = 1e-3
 """The mean squared difference, in scaled columns, below which two rows count as equal."""
@@ -62,13 +30,20 @@ class HiddenLayer(RandomLayer):
 
     Parameters
     ----------
-    n_features : int
-        Number of hidden units.
+    n_features : int, optional
+        Number of hidden units. With an array of weights it is the number of its columns.
     activation : str
-        The function g: "gaussian", "relu", "sigmoid", "tanh", "sine", "absolute" or "square".
-    weights : {"normal", "uniform", "constrained"}
+        The function g, by name: "gaussian", "sigmoid", "tanh", "relu", "sine", "cosine", "hardlimit", "sign",
+        "triangular", "softplus", "softsign", "swish", "multiquadric", "absolute", "square" or "linear".
+    weights : {"normal", "uniform", "constrained"}, or array of shape (columns, units)
         The distribution of the weights. "constrained" (Zhu, Miao and Qing 2014) uses differences of two rows of
-        different classes: one maps to -spread and the other to +spread before the activation.
+        different classes: one maps to -spread and the other to +spread before the activation. An array is W itself:
+        by default, columns are then neither centred nor scaled.
+    biases : array of shape (units,), optional
+        b, beside an array of weights (default: zeros).
+    gain : bool
+        Scale all features by one number, to a mean square of 1 over the pilot sample. With an array of weights and
+        without a gain, nothing depends on the sample: layers frozen on different rows are equal.
     spread : float, optional
         The standard deviation of W'x over the pilot sample, which sets how nonlinear the layer is; the default depends
         on the activation. For constrained weights, the value to which the two rows map.
@@ -88,22 +63,135 @@ class HiddenLayer(RandomLayer):
     >>> model = ms.solve(ms.learn(X[:900], y[:900], features=layer), multiclass="ovo")
     >>> model.score(X[900:], y[900:]) > 0.94
     True
+
+    The matrix of an extreme SVM, with one line per unit and its bias in the last column:
+
+    >>> import numpy as np
+    >>> matrix = np.array([[1.0, -1.0, 0.0], [0.5, 0.5, 2.0]])
+    >>> printed = ms.features.HiddenLayer(
+    ...     weights=matrix[:, :-1].T, biases=matrix[:, -1], activation="sigmoid", gain=False
+    ... )
+    >>> x = np.array([[3.0, 2.0]])
+    >>> np.allclose(printed.freeze(x).transform(x), 1 / (1 + np.exp(-(matrix @ [3.0, 2.0, 1.0]))))
+    True
     """
 
     kind: ClassVar[str] = "hidden"
 
+    added_parameters: ClassVar[frozenset[str]] = frozenset({"gain"})
+
+    n_features: int = None  # type: ignore[assignment]
     activation: str = "gaussian"
-    weights: str = "normal"
+    weights: str | NDArray[np.float64] = "normal"
     spread: float | None = None
+    gain: bool = field(default=True, kw_only=True)
+    biases: NDArray[np.float64] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        given = not isinstance(self.weights, (str, bytes, int, type(None)))
+        if given:
+            self._take_arrays()
+        elif self.biases is not None:
+            raise ParameterError(
+                f"biases are given, but weights={self.weights!r} is not an array. Give both as arrays."
+            )
         super().__post_init__()
         self._check_choice("activation", tuple(ACTIVATIONS))
-        self._check_choice("weights", WEIGHTS)
+        self._check_bool("gain")
         self._check_positive("spread")
+        if not given:
+            self._check_choice("weights", WEIGHTS if self.weights != GIVEN else (GIVEN,))
+        if self.weights_are_given and (self.spread is not None or self.fields is not None):
+            raise ParameterError("spread and fields describe how weights are drawn, but weights are given as an array.")
+
+    def _take_arrays(self) -> None:
+        """Check given weights and biases, and keep copies that cannot be changed."""
+        weights = finite_array("weights", self.weights, 2, "(columns, units)")
+        units = weights.shape[1]
+        if self.n_features is not None and self.n_features != units:
+            raise ParameterError(
+                f"n_features={self.n_features!r}, but weights of shape {weights.shape} are those of {units} units. "
+                f"Leave out n_features; if each line of the array is a unit, transpose it."
+            )
+        biases = np.zeros(units) if self.biases is None else finite_array("biases", self.biases, 1, f"({units},)")
+        if len(biases) != units:
+            raise ParameterError(f"biases must have the shape ({units},), one per unit, not {biases.shape}.")
+        for name, value in (("weights", weights), ("biases", biases), ("n_features", units)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def weights_are_given(self) -> bool:
+        """Whether weights were given as an array, not drawn."""
+        return not isinstance(self.weights, str) or self.weights == GIVEN
+
+    @classmethod
+    def parameter_names(cls) -> list[str]:
+        """Return the names of the parameters that are not always arrays."""
+        return [name for name in super().parameter_names() if name != "biases"]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name; an array of weights, which is kept among the arrays, is "given"."""
+        return super().parameters | {"weights": GIVEN if self.weights_are_given else self.weights}
+
+    @classmethod
+    def from_text(cls, given: dict[str, Any], size: Any) -> Self:
+        """Return the layer of these parameters; weights ending in .npz are a file of ``weights`` and ``biases``."""
+        path = given.get("weights")
+        if not isinstance(path, str) or not path.endswith(".npz"):
+            return super().from_text(given, size)
+        return cls(**given | read_arrays(path))
+
+    def n_outputs(self, inputs: int) -> int:
+        """Return the number of units."""
+        if isinstance(self.weights, np.ndarray) and len(self.weights) != inputs:
+            hint = " Transpose it: one line per column." if self.n_features == inputs else ""
+            raise DataError(
+                f"Rows have {inputs:,} columns, but weights of shape {self.weights.shape} are for rows of "
+                f"{len(self.weights):,}.{hint}"
+            )
+        return super().n_outputs(inputs)
+
+    def prefers_float64(self, inputs: int) -> bool:
+        """Whether learning takes little longer in float64; given weights are always used as they are."""
+        return self.weights_are_given or super().prefers_float64(inputs)
+
+    def centre_and_scale(self, pilot: Pilot) -> tuple[Vector, Vector]:
+        """Compute the centre and the scale of the columns; given weights are for rows as they are."""
+        return pilot.centre_and_scale("none" if self._takes_rows_as_they_are else self.scaling)
+
+    @property
+    def _takes_rows_as_they_are(self) -> bool:
+        return self.scaling == "none" or (self.weights_are_given and self.scaling == "auto")
+
+    @property
+    def needs_sample(self) -> bool:
+        """Whether the layer depends on the rows on which it is frozen: not if weights are given, without a gain."""
+        return self.gain or not (self.weights_are_given and self._takes_rows_as_they_are)
+
+    def feature_size(self, mapped: NDArray[Any]) -> float:
+        """Return the root mean square of the features over the sample; 1 without a gain."""
+        return super().feature_size(mapped) if self.gain else 1.0
+
+    def frozen_on(self, pilot: Pilot) -> Self:
+        """Return the layer frozen on a given pilot sample; given weights move into its arrays."""
+        frozen = super().frozen_on(pilot)
+        if not self.weights_are_given:
+            return frozen
+        arrays = dict(frozen.arrays)
+        if not self.needs_sample:  # layers frozen on different rows must be equal
+            arrays["middle"] = np.zeros(frozen.width)
+        return replace(frozen, weights=GIVEN, biases=None, state=replace(frozen.fixed, arrays=arrays))
 
     def draw(self, pilot: Pilot) -> Arrays:
-        """Draw the weights, scaled by the pilot sample, and the biases."""
+        """Draw the weights, scaled by the pilot sample, and the biases; or return those given."""
+        if isinstance(self.weights, np.ndarray):
+            assert self.biases is not None
+            return {"weights": self.weights, "bias": self.biases}
+        if self.weights == GIVEN:
+            raise FeatureMapError(
+                "weights='given' stands for an array, which is missing: HiddenLayer(weights=array, biases=array)."
+            )
         inputs, generator = pilot.rows.shape[1], pilot.generator
         mask = self.draw_mask(pilot)
         if self.weights == "constrained":
@@ -112,8 +200,8 @@ class HiddenLayer(RandomLayer):
         drawn = generator.standard_normal(shape) if self.weights == "normal" else generator.uniform(-1, 1, shape)
         if mask is not None:
             drawn *= mask
-        default, bias_ratio = PREACTIVATION[self.activation]
-        spread = default if self.spread is None else self.spread
+        activation = ACTIVATIONS[self.activation]
+        spread = activation.spread if self.spread is None else self.spread
         deviation = (pilot.rows @ drawn).std(axis=0)
         typical = np.sqrt(np.mean(deviation**2))
         if typical <= 1e-9 * np.sqrt(inputs):  # scaled columns vary by about 1, unless all are constant
@@ -122,7 +210,7 @@ class HiddenLayer(RandomLayer):
         raw = typical if mask is None else np.maximum(deviation, typical / 3)
         return {
             "weights": drawn * (spread / raw),
-            "bias": generator.standard_normal(self.n_features) * (bias_ratio * spread),
+            "bias": generator.standard_normal(self.n_features) * (activation.bias_ratio * spread),
         }
 
     def _constrained(self, pilot: Pilot, mask: NDArray[np.bool_] | None) -> Arrays:
@@ -136,14 +224,21 @@ class HiddenLayer(RandomLayer):
             differences = differences * mask
         # Rows that hardly differ in the columns of a unit would turn it into noise.
         least = MIN_SQUARED_DIFFERENCE * (len(differences) if mask is None else mask.sum(axis=0))
-        spread = self.spread or CONSTRAINED_SPREAD[self.activation]
+        spread = self.spread or ACTIVATIONS[self.activation].constrained_spread
         scale = 2 * spread / np.maximum((differences**2).sum(axis=0), least)
         middles = ((pilot.rows[other] + pilot.rows[one]).T / 2 * differences).sum(axis=0)
         return {"weights": differences * scale, "bias": -middles * scale}
 
     def activate(self, out: NDArray[Any]) -> None:
         """Apply the activation."""
-        ACTIVATIONS[self.activation](out, out)
+        ACTIVATIONS[self.activation].function(out, out)
+
+    def __repr__(self) -> str:
+        if isinstance(self.weights, str):
+            return super().__repr__()
+        # Layers that are not frozen are equal if they are shown alike.
+        assert self.biases is not None
+        return super().__repr__().replace(f"weights={GIVEN!r}", f"weights=<{brief(self.weights, self.biases)}>")
 
 
 def _pairs_of_different_classes(

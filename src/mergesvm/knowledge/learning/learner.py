@@ -177,11 +177,12 @@ class Learner:
 
         def freeze() -> FeatureMap:
             frozen = mapping.freeze(rows, labels)
-            warn_caller(
-                f"{mapping!r} was frozen on a sample of these rows. Pieces learned elsewhere can be added only if they "
-                f"use the same map: knowledge.features, which can be saved and loaded.",
-                FrozenHereWarning,
-            )
+            if frozen.needs_sample:
+                warn_caller(
+                    f"{mapping!r} was frozen on a sample of these rows. Pieces learned elsewhere can be added only if "
+                    f"they use the same map: knowledge.features, which can be saved and loaded.{frozen.precision_note}",
+                    FrozenHereWarning,
+                )
             return frozen
 
         return freeze_on_root(self.engine, freeze, rows)

@@ -298,7 +298,9 @@ class LiveState:
                 self._add_class(label)
 
     def _add_class(self, label: Label) -> int:
-        self._rls.add_class(self._encoder.add(label))
+        weight = self._encoder.add(label)
+        in_order = sorted(self.labels)
+        self._rls.add_class(weight, [in_order.index(each) for each in self.labels])
         self._reference.set_label_kind(label_kind(label))
         return self._encoder.codes[label]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -52,7 +53,7 @@ class RecursiveLeastSquares(WritableArrays):
         self.restored = -(-width // cycle)
         self.window = Window(options.window or 0, width)
         self.state = RLSState(width, 1 / self.C)
-        self._scores = np.zeros(0)
+        self._scores, self._ranks = np.zeros(0), np.zeros(0, dtype=np.int64)
         self._forget_equations()
 
     def _forget_equations(self) -> None:
@@ -61,10 +62,10 @@ class RecursiveLeastSquares(WritableArrays):
         self._fresh_rounding = 0.0
         self.errors: Vector | None = None  # of the scores of each class at the last fresh start, if worth an estimate
 
-    def add_class(self, class_weight: float) -> None:
-        """Add a class without rows."""
+    def add_class(self, class_weight: float, ranks: Sequence[int]) -> None:
+        """Add a class without rows; ``ranks`` are the places of all classes in sorted order."""
         self.state.add_class(class_weight)
-        self._scores = np.zeros(len(self.state.class_rows))
+        self._scores, self._ranks = np.zeros(len(ranks)), np.array(ranks, dtype=np.int64)
         if self._equations is not None:
             self._equations.add_class()
 
@@ -104,7 +105,7 @@ class RecursiveLeastSquares(WritableArrays):
         Returns how many were learned, and False if the next is not finite or the state is now :attr:`stale`.
         """
         options = self.forgetting, 1 / self.C, self.restored, self.intercept_penalty
-        arrays = *self._writable_arrays(), *self.window.arrays, self._scores
+        arrays = *self._writable_arrays(), *self.window.arrays, self._ranks, self._scores
         learned, status = _jit().learn_rows(block, codes, weights, *options, *arrays, predicted)
         self.stale = status == layout.INACCURATE
         return learned, status == layout.LEARNED
@@ -125,8 +126,8 @@ class RecursiveLeastSquares(WritableArrays):
     def best_class(self, row: Vector) -> int:
         """Code of the class of one row; -1 if no class has rows, -2 if the row is not finite."""
         state = self.state
-        arrays = state.coefs, state.vectors, state.target_means, state.class_rows, state.scalars, self._scores
-        return int(_jit().best_class(row, self.intercept_penalty, *arrays))
+        arrays = state.coefs, state.vectors, state.target_means, state.class_rows, state.scalars, self._ranks
+        return int(_jit().best_class(row, self.intercept_penalty, *arrays, self._scores))
 
     def count(self, codes: NDArray[np.int64], sign: int = 1) -> None:
         """Add the rows of a block to the row counts (sign 1), or subtract them (sign -1)."""

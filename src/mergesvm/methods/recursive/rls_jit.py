@@ -270,16 +270,26 @@ def score_row(row, intercept_penalty, coefs, vectors, target_means, scalars, sco
 
 
 @compiled(fastmath=FASTMATH)
-def best_class(row, intercept_penalty, coefs, vectors, target_means, class_rows, scalars, scores):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Class with the highest score among those with rows; -1 if there is none, -2 if the row is not finite."""
+def best_class(  # type: ignore[no-untyped-def] # pragma: no cover
+    row, intercept_penalty, coefs, vectors, target_means, class_rows, scalars, ranks, scores
+):
+    """Class with the highest score among those with rows; -1 if there is none, -2 if the row is not finite.
+
+    ``ranks`` are the places of the classes in sorted order. Ties are decided as by a one-vs-rest model: the first of
+    several classes, and the second of two.
+    """
     if not is_finite(row, vectors[ANCHOR]):
         return -2
     score_row(row, intercept_penalty, coefs, vectors, target_means, scalars, scores)
-    best, highest = -1, -np.inf
+    present, best, last = 0, -1, -1
     for c in range(scores.size):
-        if class_rows[c] > 0 and (best < 0 or scores[c] > highest):
-            best, highest = c, scores[c]
-    return best
+        if class_rows[c] > 0:
+            present += 1
+            if best < 0 or scores[c] > scores[best] or (scores[c] == scores[best] and ranks[c] < ranks[best]):
+                best = c
+            if last < 0 or ranks[c] > ranks[last]:
+                last = c
+    return last if present == 2 and scores[last] == scores[best] else best
 
 
 @compiled(fastmath=FASTMATH)
@@ -318,6 +328,7 @@ def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
     ring_codes,
     ring_weights,
     ring_state,
+    ranks,
     scores,
     predicted,
 ):
@@ -331,7 +342,9 @@ def learn_rows(  # type: ignore[no-untyped-def] # pragma: no cover
         if predicted.size > 0:
             if scalars[ROUNDING] > MAX_PREDICTED_ROUNDING:
                 return i, INACCURATE
-            predicted[i] = best_class(row, intercept_penalty, coefs, vectors, target_means, class_rows, scalars, scores)
+            predicted[i] = best_class(
+                row, intercept_penalty, coefs, vectors, target_means, class_rows, scalars, ranks, scores
+            )
         if forgetting != 1.0:
             decay(forgetting, ridge, restored, inverse, pending, signs, coefs, vectors, scalars, counters, width)
         status, full = LEARNED, weight * class_weights[code]

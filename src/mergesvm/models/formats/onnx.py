@@ -80,7 +80,7 @@ POSITIVE_PROBABILITY = """
 """
 
 SIGN_WINS = """
-    is_last = Greater(scores, zero)
+    is_last = GreaterOrEqual(scores, zero)
     winner = Cast <to = 7> (is_last)
     negative_probability = Sub(one, positive_probability)
     probabilities = Concat <axis = 1> (negative_probability, positive_probability)

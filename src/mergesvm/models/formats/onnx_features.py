@@ -28,7 +28,13 @@ Constants = dict[str, NDArray[Any]]
 
 TYPES = {"float32": 1, "float64": 11}
 
-NUMBERS: Constants = {"zero": np.array(0.0), "one": np.array(1.0), "minus_half": np.array(-0.5)}
+NUMBERS: Constants = {
+    "zero": np.array(0.0),
+    "one": np.array(1.0),
+    "minus_half": np.array(-0.5),
+    "minus_one": np.array(-1.0),
+    "quarter_turn": np.array(np.pi / 2),
+}
 
 # Gemm, because onnxruntime fuses a scalar factor before or after MatMul into it, rounded to float.
 PROJECTION = """
@@ -53,6 +59,50 @@ ACTIVATIONS = {
 """,
     "absolute": "applied = Abs(activity)",
     "square": "applied = Mul(activity, activity)",
+    # Not every onnxruntime has cosines in double.
+    "cosine": """
+    shifted = Add(activity, quarter_turn)
+    applied = Sin(shifted)
+""",
+    "hardlimit": """
+    is_on = GreaterOrEqual(activity, zero)
+    applied = Where(is_on, one, zero)
+""",
+    "sign": """
+    is_positive = GreaterOrEqual(activity, zero)
+    applied = Where(is_positive, one, minus_one)
+""",
+    "triangular": """
+    sizes = Abs(activity)
+    below_one = Sub(one, sizes)
+    applied = Relu(below_one)
+""",
+    "softplus": """
+    sizes = Abs(activity)
+    opposite_of_sizes = Neg(sizes)
+    powers = Exp(opposite_of_sizes)
+    powers_and_one = Add(powers, one)
+    rests = Log(powers_and_one)
+    positive = Relu(activity)
+    applied = Add(positive, rests)
+""",
+    "softsign": """
+    sizes = Abs(activity)
+    sizes_and_one = Add(sizes, one)
+    applied = Div(activity, sizes_and_one)
+""",
+    "swish": """
+    opposite = Neg(activity)
+    powers = Exp(opposite)
+    powers_and_one = Add(powers, one)
+    applied = Div(activity, powers_and_one)
+""",
+    "multiquadric": """
+    squared = Mul(activity, activity)
+    squared_and_one = Add(squared, one)
+    applied = Sqrt(squared_and_one)
+""",
+    "linear": "applied = Identity(activity)",
 }
 
 KERNELS = {
@@ -167,7 +217,7 @@ def _hidden(layer: HiddenLayer) -> tuple[str, Constants]:
 
 def _fourier(fourier: Fourier) -> tuple[str, Constants]:
     """cos(w.x + b) as sin(w.x + b + pi/2): not every onnxruntime has cosines in double."""
-    return PROJECTION + ACTIVATIONS["sine"], {"bias": fourier.arrays["bias"] + np.float64(np.pi / 2)}
+    return PROJECTION + ACTIVATIONS["sine"], {"bias": fourier.arrays["bias"] + NUMBERS["quarter_turn"]}
 
 
 def _nystroem(nystroem: Nystroem) -> tuple[str, Constants]:

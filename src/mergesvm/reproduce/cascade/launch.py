@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -16,9 +15,9 @@ from numpy.typing import NDArray
 
 from mergesvm.errors import EngineError
 from mergesvm.features.base import FeatureMap
-from mergesvm.reproduce.cascade_cost import Measured
+from mergesvm.reproduce.cascade.cost import Measured
 
-PROGRAM = "mergesvm.reproduce.cascade_ranks"
+PROGRAM = "mergesvm.reproduce.cascade.ranks"
 
 
 def find_mpiexec() -> str:
@@ -52,8 +51,3 @@ def measure(folder: Path, n_rows: int, ranks: int, repeats: int) -> Measured:
         output = "\n".join(done.stderr.splitlines()[-20:]) or "There was no output."
         raise EngineError(f"{ranks} ranks failed with exit code {done.returncode}. {output}")
     return Measured.of(json.loads(lines[-1]))
-
-
-def core_count() -> int:
-    """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-from mergesvm.files.atomic import replacing
+from typing import Any
 
 PAPER_BEST = (2, 0.945)
 """Number of processors and efficiency of the best point in the paper, the only one that its text gives."""
@@ -25,16 +23,8 @@ class Point:
         return speedup / self.ranks
 
 
-def save_cascade_picture(path: Path, curves: Mapping[str, Sequence[Point]]) -> bool:
-    """Plot speedup and efficiency side by side; returns False if matplotlib is not installed."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        return False
-    figure = Figure(figsize=(13, 5), layout="constrained")
-    FigureCanvasAgg(figure)
-    speedup, efficiency = figure.subplots(1, 2)
+def draw_curves(curves: Mapping[str, Sequence[Point]], speedup: Any, efficiency: Any) -> None:
+    """Plot speedup and efficiency by the number of ranks."""
     most = max(point.ranks for points in curves.values() for point in points)
     for number, (name, points) in enumerate(curves.items()):
         colour, ranks = f"C{number}", [point.ranks for point in points]
@@ -54,6 +44,3 @@ def save_cascade_picture(path: Path, curves: Mapping[str, Sequence[Point]]) -> b
         axes.legend()
     speedup.set(title="Speedup, as in figure 4 of the paper", ylabel="time of 1 rank / time of p")
     efficiency.set(title="Efficiency, as in figure 5 of the paper", ylabel="speedup / p", ylim=(0, 1.1))
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.lstrip("."), dpi=110)
-    return True

@@ -1,4 +1,4 @@
-"""The cascade of Zhang and Zhu: weighting of unbalanced classes, and the speedup of parallel ranks."""
+"""One workload of the cascade, measured with several numbers of ranks."""
 
 from __future__ import annotations
 
@@ -13,68 +13,13 @@ import numpy as np
 from mergesvm.features.maps.hidden_layer import HiddenLayer
 from mergesvm.knowledge.learning.learn import learn
 from mergesvm.methods.proximal.solve import solve
-from mergesvm.reproduce.cascade_cost import Measured
-from mergesvm.reproduce.cascade_picture import Point
-from mergesvm.reproduce.cascade_times import measure, put_rows
+from mergesvm.reproduce.cascade.cost import Measured
+from mergesvm.reproduce.cascade.launch import measure, put_rows
+from mergesvm.reproduce.cascade.picture import Point
 from mergesvm.reproduce.tables import ResultTable, Status
-from mergesvm.reproduce.unbalanced import WEIGHTINGS, Draw
-
-PAPER = {100_000: (87.92, 82.91, 89.77), 120_000: (87.89, 82.56, 88.96), 140_000: (87.80, 82.89, 89.54)}
-"""Table 1 of the paper: accuracy in per cent of each weighting, by the number of rows."""
+from mergesvm.reproduce.weights.draws import Draw
 
 Figures = list[dict[str, Any]]
-
-
-def weighting_figures(draws: Sequence[Draw], frequents: Sequence[int]) -> Figures:
-    """Table 1: accuracy of each weighting in per cent, averaged over draws, by ascending rows of the frequent class."""
-    accuracies = 100 * np.array([draw.accuracies(frequents, C=1.0) for draw in draws])
-    n_rare = draws[0].n_rare
-    figures: Figures = []
-    for at, count in enumerate(frequents):
-        n_rows = n_rare + count
-        proportions = np.array([n_rare, count]) / n_rows
-        for index, name in enumerate(WEIGHTINGS):
-            by_class = accuracies[:, at, index]
-            balanced = by_class.mean(axis=1)
-            paper = PAPER.get(n_rows)
-            figures.append(
-                {
-                    "rows": n_rows,
-                    "weighting": name,
-                    "class_weight": WEIGHTINGS[name],
-                    "accuracy": float(balanced.mean()),
-                    "deviation": float(balanced.std()),
-                    "rare": float(by_class[:, 0].mean()),
-                    "frequent": float(by_class[:, 1].mean()),
-                    "as_learned": float((by_class @ proportions).mean()),
-                    "paper": None if paper is None else paper[index],
-                }
-            )
-    return figures
-
-
-def weighting_table(figures: Figures, draws: Sequence[Draw]) -> ResultTable:
-    """Table 1 of the paper beside our figures."""
-    draw = draws[0]
-    n_test = len(draw.test) // 2
-    return ResultTable(
-        f"Adult, {draw.X.shape[1]} features, {draw.n_rare:,} rows of the rare class, C = 1; accuracy in per cent on "
-        f"{n_test:,} + {n_test:,} held-out rows, {len(draws)} draws",
-        ("rows", "weighting", "class_weight", "accuracy", "±", "paper", "rare class", "frequent", "as learned"),
-        [
-            (
-                f"{row['rows']:,}",
-                row["weighting"],
-                str(row["class_weight"]),
-                *(f"{row[name]:.2f}" for name in ("accuracy", "deviation")),
-                "" if row["paper"] is None else f"{row['paper']:.2f}",
-                *(f"{row[name]:.2f}" for name in ("rare", "frequent", "as_learned")),
-            )
-            for row in figures
-        ],
-        ("weighting", "class_weight"),
-        "as learned: accuracy if the classes of the test rows had the proportions of the training rows",
-    )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The program of each rank: ``mpiexec -n 4 python -m mergesvm.reproduce.cascade_ranks FOLDER ROWS REPEATS``.
+"""The program of each rank: ``mpiexec -n 4 python -m mergesvm.reproduce.cascade.ranks FOLDER ROWS REPEATS``.
 
 The folder has the arrays ``X.npy`` and ``y.npy``, and optionally a feature map, ``map.features``. Each rank reads only
 its own part of the first rows. The first rank prints the measurements as JSON.
@@ -28,7 +28,8 @@ from mergesvm.knowledge.knowledge import Knowledge
 from mergesvm.knowledge.learning.learn import learn
 from mergesvm.knowledge.learning.reduction import PartialResult, Reducer
 from mergesvm.methods.proximal.solve import solve
-from mergesvm.reproduce.cascade_cost import Handling, Link
+from mergesvm.reproduce.cascade.cost import Handling, Link
+from mergesvm.reproduce.timing import min_cpu_seconds
 
 CLASS_WEIGHT = "complement"
 """The weighting of the paper, equation 3."""
@@ -89,7 +90,7 @@ class Rank:
     def solving(self, known: Knowledge, repeats: int) -> float:
         """CPU seconds for solving, which only the root does."""
         with Threads.single_threaded_blas():
-            return min_cpu_seconds(lambda: solve(known, 1.0, CLASS_WEIGHT), repeats)
+            return min_cpu_seconds(repeats, solve, known, 1.0, CLASS_WEIGHT)
 
     def link(self, size: int) -> Link | None:
         """Latency and bandwidth between the first two ranks, with messages as in the cascade, while the others wait."""
@@ -148,18 +149,8 @@ def measure_handling(known: Knowledge, repeats: int) -> tuple[Handling, int]:
         attempts = [pickle.loads(message) for message in messages]
         join.blocks(join.agree([attempt.results[0] for attempt in attempts if attempt.results]))
 
-    packing, adding = (min_cpu_seconds(work, repeats) / size for work in (pack, add))
-    return Handling(packing, adding, min_cpu_seconds(agree, repeats) / N_TIMED_DESCRIPTIONS), size
-
-
-def min_cpu_seconds(work: Any, repeats: int) -> float:
-    """CPU seconds of the best of several runs."""
-    times = []
-    for _ in range(max(repeats, 2)):
-        began = time.process_time()
-        work()
-        times.append(time.process_time() - began)
-    return min(times)
+    packing, adding, agreeing = (min_cpu_seconds(repeats, work) for work in (pack, add, agree))
+    return Handling(packing / size, adding / size, agreeing / N_TIMED_DESCRIPTIONS), size
 
 
 def main(folder: Path, n_rows: int, repeats: int) -> None:

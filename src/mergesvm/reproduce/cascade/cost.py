@@ -93,7 +93,7 @@ def _agreement(load: Load, workers: int, link: Link, handling: Handling) -> floa
 
 @dataclass(frozen=True)
 class Measured:
-    """Measurements of one number of ranks; see :mod:`mergesvm.reproduce.cascade_ranks`."""
+    """Measurements of one number of ranks; see :mod:`mergesvm.reproduce.cascade.ranks`."""
 
     ranks: int
     rows: int

@@ -1,0 +1,1 @@
+"""Cascade of Zhang and Zhu: speedup and efficiency of parallel ranks."""

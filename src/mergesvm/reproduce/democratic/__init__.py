@@ -1,0 +1,1 @@
+"""Parallel democratic support vector machines of Vieira and Lerena."""

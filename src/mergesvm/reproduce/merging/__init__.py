@@ -1,0 +1,1 @@
+"""Merging weighted SVMs for parallel incremental learning, by Zhu, Ikeda, Pang, Ban and Sarrafzadeh."""

@@ -1,0 +1,1 @@
+"""Weighting of unbalanced classes by Zhang and Zhu."""
