@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test hunt check bench bench-files bench-maps bench-streams bench-democratic bench-kernel bench-answers bench-engines bench-scaling clean
+.PHONY: help demo test hunt check bench bench-files bench-maps bench-streams bench-democratic bench-kernel bench-reduced bench-answers bench-engines bench-scaling clean
 .DEFAULT_GOAL := test
 
 help:                       ## list the targets
@@ -46,6 +46,9 @@ bench-democratic: .venv/ready-bench  ## Pegasos beside scikit-learn, one-vs-one
 
 bench-kernel: .venv/ready-bench  ## kernel SVM beside LIBSVM and ThunderSVM, and its cost by units; draws docs/pictures
 	$(BIN)/python benchmarks/kernel.py
+
+bench-reduced: .venv/ready-bench  ## kernel machines of few support vectors beside random rows and Nystroem
+	$(BIN)/python benchmarks/reduced.py
 
 bench-answers: .venv/ready-bench  ## questions answered from the sums, beside grid search, and errors of estimates
 	$(BIN)/python benchmarks/answers.py

@@ -25,6 +25,7 @@ from mergesvm.methods.kernel.training import KernelTraining, check_rows
 from mergesvm.methods.kernel.units import Collection
 from mergesvm.models.kernel import KernelModel
 from mergesvm.models.kernel_function import KERNELS, Kernel
+from mergesvm.models.reduction.path import ReducedPath
 from mergesvm.models.solution import KERNEL_SOLVERS
 
 
@@ -75,7 +76,8 @@ class ParallelKernelSVC(BaseClassifier):
         Maximum number of iterations, after which training stops with a warning that says how far from the optimum it
         is; -1 for none (default: a number that ordinary problems do not reach).
     max_support_vectors : int, optional
-        Maximum number of support vectors per pair of classes, for method "active-set".
+        Train to the end, then fit the best expansion of this number of rows to the result: see :meth:`reduced_path`.
+        With method "active-set", stop when a pair of classes has this number of support vectors, as in the paper.
     accelerated : bool
         Whether method "gradient" uses Nesterov momentum, restarted when the objective decreases.
     working_set : int
@@ -221,7 +223,7 @@ class ParallelKernelSVC(BaseClassifier):
                 options = self._options()
                 return self._begin(self._rows(X, y, sample_weight, classes), options)
             batch = self._batch(X, y, sample_weight, False, classes)
-            training = self._continued()
+            training = self._extensible()
             training.add(batch)
             return self._train(training)
 
@@ -230,18 +232,32 @@ class ParallelKernelSVC(BaseClassifier):
         check_is_fitted(self)
         with self._fitting():
             batch = self._batch(X, y, sample_weight, False)
-            training = self._continued()
+            training = self._extensible()
             training.remove(batch)
             return self._train(training)
 
+    def reduced_path(self, max_support_vectors: int | None = None) -> ReducedPath[KernelModel]:
+        """Models of 1 to ``max_support_vectors`` rows, from one selection, with their accuracy at the training rows.
+
+        Units select, fit and evaluate at their own rows: see :meth:`KernelModel.reduced`. By default the largest model
+        has a fifth of the support vectors, at most 1,000.
+        """
+        check_is_fitted(self)
+        return self._continued().reduced_path(max_support_vectors)
+
     def _continued(self) -> KernelTraining:
-        """The training of the last fit, with the current options."""
+        """The training of the last fit."""
         training: KernelTraining | None = self.__dict__.get("_training")
         if training is None or training.closed:
             raise EngineError(
                 "The units of this estimator, with their rows, no longer exist: it was pickled or copied, or its "
                 "training was interrupted. Call fit again."
             )
+        return training
+
+    def _extensible(self) -> KernelTraining:
+        """The training of the last fit, with the current options, to add or remove rows."""
+        training = self._continued()
         if training.precomputed:
             raise ParameterError(
                 "With kernel='precomputed', rows cannot be added or removed: the kernel values of the other rows with "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -33,8 +33,9 @@ class Expansion:
         Support vectors, sorted by class.
     counts : array of int, shape (classes,)
         Number of support vectors per class.
-    coefs : array of shape (classes - 1, vectors)
-        y alpha of each vector, against each of the other classes in turn.
+    coefs : array of shape (classes - 1, vectors), or (pairs, vectors)
+        y alpha of each vector, against each of the other classes in turn; or, for three or more classes, the
+        coefficient of each vector in each pair.
     intercepts : array of shape (pairs,)
     precision : {"float64", "float32"}
 
@@ -70,7 +71,18 @@ class Expansion:
         (Threads(1) if products < MIN_PRODUCTS_FOR_THREADS else Threads()).map(run, blocks)
         return scores
 
-    def _add(self, block: Any, out: NDArray[np.float64]) -> None:
+    @property
+    def shared(self) -> bool:
+        """Whether every vector has a coefficient in every pair of three or more classes."""
+        return len(self.coefs) > max(len(self.counts) - 1, 1)
+
+    def over(self, vectors: Any) -> Expansion:
+        """The same kernel over other vectors, with coefficients of zero."""
+        counts, coefs = np.array([vectors.shape[0], 0]), np.zeros((1, vectors.shape[0]))
+        return replace(self, vectors=vectors, counts=counts, coefs=coefs, intercepts=np.zeros(1))
+
+    def kernel_values(self, block: Any) -> NDArray[Any]:
+        """Kernel values of an array or CSR array of rows with all vectors, (rows, vectors)."""
         real, lifted = np.dtype(self.precision), self._lifted
         if not isinstance(block, np.ndarray) and lifted.squares is None:
             block = block.toarray()
@@ -78,6 +90,13 @@ class Expansion:
             block = sparse.csr_array(block)
         K = np.empty((block.shape[0], len(lifted)), dtype=real)
         self.kernel.fill(self.kernel.turn(self.kernel.lift(block, real, self._origin)), lifted, K)
+        return K
+
+    def _add(self, block: Any, out: NDArray[np.float64]) -> None:
+        K = self.kernel_values(block)
+        if self.shared:
+            out += K @ self._factors.T
+            return
         classes, ends = len(self.counts), np.cumsum(self.counts)
         pairs = {pair: p for p, pair in enumerate(combinations(range(classes), 2))}
         for one in range(classes):

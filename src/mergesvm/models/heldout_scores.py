@@ -48,7 +48,7 @@ def heldout_scores(
         counted = np.flatnonzero(batch.labels.codes >= 0)
         found = model.decision_function(batch.rows)
         scores.append(found.reshape(len(found), -1)[counted])
-        codes.append(_class_indices(batch, model.labels)[batch.labels.codes[counted]])
+        codes.append(class_indices(batch, model.labels)[batch.labels.codes[counted]])
         weights.append(np.ones(len(counted)) if batch.weights is None else batch.weights[counted])
     if not sum(map(len, codes)):
         raise DataError("Calibration needs at least one row with positive weight.")
@@ -85,7 +85,8 @@ def labelled_batches(X: Any, y: Any, sample_weight: Any, progress: Progress | No
             progress(X)
 
 
-def _class_indices(batch: Batch, labels: tuple[Label, ...]) -> NDArray[np.intp]:
+def class_indices(batch: Batch, labels: tuple[Label, ...]) -> NDArray[np.intp]:
+    """The position among these labels of each class of a batch; unknown classes raise an error."""
     known = {label: index for index, label in enumerate(labels)}
     unknown = [label for label in batch.labels.classes if label not in known]
     if unknown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any, NoReturn
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
 
-from mergesvm.errors import FormError
+from mergesvm.errors import DataError, FormError
 from mergesvm.knowledge.knowledge import counted
 from mergesvm.models.base import Model, check_scores
 from mergesvm.models.domain import Domain
@@ -20,7 +21,10 @@ from mergesvm.models.expansion import Expansion
 from mergesvm.models.formats.fields import moment_arrays
 from mergesvm.models.formats.kernel import expansion_arrays, expansion_fields
 from mergesvm.models.formats.native import ModelContent
-from mergesvm.models.score_moments import SideMoments
+from mergesvm.models.reduction.candidates import Candidates
+from mergesvm.models.reduction.local import reduction_at_rows, reduction_at_support_vectors
+from mergesvm.models.reduction.path import ReducedPath, Reduction, check_goal, path_limit
+from mergesvm.models.score_moments import SideMoments, moments_of_sums, symmetric_moments
 from mergesvm.models.voting import Voting
 from mergesvm.multiclass.votes import is_second
 
@@ -36,7 +40,8 @@ class KernelModel(Model):
         Sorted by class; empty if the kernel is precomputed.
     n_support_ : array of int, shape (classes,)
     dual_coef_ : array of shape (classes - 1, vectors)
-        y alpha of each vector, against each of the other classes in turn.
+        y alpha of each vector, against each of the other classes in turn. After :meth:`reduced`, for three or more
+        classes, the coefficient of each vector in each pair, (pairs, vectors).
     intercept_ : array of shape (pairs,)
         Signs are those of ``SVC``: for two classes y = +1 for the second, for more for the first of a pair.
 
@@ -77,6 +82,8 @@ class KernelModel(Model):
                 f"coef_ exists only for kernel='linear', not {self.expansion.kernel.kind!r}. The scores of other "
                 f"kernels are not linear in the features."
             )
+        if self.expansion.shared:
+            return self._coef_array(self.dual_coef_ @ self.support_vectors_)
         ends, coefs = np.cumsum(self.n_support_), []
         for one, other in combinations(range(len(self.n_support_)), 2):
             first, second = (slice(int(ends[c] - self.n_support_[c]), int(ends[c])) for c in (one, other))
@@ -86,7 +93,9 @@ class KernelModel(Model):
                 vectors[second].T @ self.dual_coef_[one, second],
             )
             coefs.append(parts[0] + parts[1])
-        coef = np.array(coefs).reshape(len(coefs), self.signature.inputs)
+        return self._coef_array(np.array(coefs).reshape(len(coefs), self.signature.inputs))
+
+    def _coef_array(self, coef: NDArray[np.float64]) -> Any:
         if sparse.issparse(self.support_vectors_):
             return sparse.csr_array(coef)
         coef.flags.writeable = False
@@ -140,6 +149,93 @@ class KernelModel(Model):
             return np.ones((len(scores), 1))
         positive = expit(self.moments.log_odds(scores))
         return np.hstack([1 - positive, positive])
+
+    def reduced(
+        self,
+        max_support_vectors: int | None = None,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        loss: float | None = None,
+    ) -> KernelModel:
+        """Model of fewer vectors that predicts nearly the same, and as much faster.
+
+        Vectors are selected greedily: each reduces the squared error of the scores of all pairs of classes together
+        most. All pairs share them. Their coefficients and the intercepts are then fitted to the scores of this model,
+        exactly within the margins; beyond a margin any score beyond it will do. A calibration is dropped, because
+        scores change: calibrate the smaller model.
+
+        Parameters
+        ----------
+        max_support_vectors : int, optional
+            The number of vectors. A model that has no more is returned as it is.
+        X : array, sparse array, or table of shape (rows, features), optional
+            Rows at which scores are fitted, such as training rows; they do not need labels. Without them the support
+            vectors are used, and only they can be selected; rows give better models, and new score moments.
+        y : sequence of labels, optional
+        sample_weight : sequence of numbers, optional
+        loss : float, optional
+            In place of ``max_support_vectors``: the largest loss of accuracy. The smallest model is returned that keeps
+            to it: the fraction of the rows X that it predicts correctly is smaller by at most this, where without
+            ``y`` a prediction is correct if it is that of this model. If no smaller model does, this one is returned.
+
+        Examples
+        --------
+        >>> import mergesvm as ms, numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> model = ms.ParallelKernelSVC(gamma=1.0).fit(X, (X**2).sum(axis=1) > 1.5).model_
+        >>> model
+        KernelModel of 2 classes x 2 features, 68 support vectors
+        >>> small = model.reduced(6, X)
+        >>> small, bool(np.mean(small.predict(X) == model.predict(X)) > 0.98)
+        (KernelModel of 2 classes x 2 features, 6 support vectors, True)
+        """
+        check_goal(max_support_vectors, loss)
+        n_vectors = int(self.n_support_.sum())
+        if len(self.classes_) < 2 or (max_support_vectors or 1) >= n_vectors:
+            return self
+        reduction = self._reduction(max_support_vectors or 0, X, y, sample_weight)
+        if loss is None:
+            assert max_support_vectors is not None
+            return reduction.built(reduction.fitted(max_support_vectors))
+        step = reduction.smallest(loss, n_vectors - 1)
+        return self if step is None else reduction.built(step)
+
+    def reduced_path(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, max_support_vectors: int | None = None
+    ) -> ReducedPath[KernelModel]:
+        """Smaller models of several sizes, with their accuracy at the rows, from one selection; see :meth:`reduced`.
+
+        By default the largest has a fifth of the support vectors, at most 1,000.
+        """
+        size = path_limit(max_support_vectors, self)
+        return self._reduction(size, X, y, sample_weight).path(size)
+
+    def _reduction(self, size: int, X: Any, y: Any, sample_weight: Any) -> Reduction[KernelModel]:
+        if X is not None:
+            return reduction_at_rows(self, self._check_rows(X), y, sample_weight, size, self.with_vectors)
+        if y is not None or sample_weight is not None:
+            raise DataError("y and sample_weight need the rows X that they belong to.")
+        # Scores at support vectors are not those of all rows.
+        return reduction_at_support_vectors(self, size, lambda *args: self.with_vectors(*args[:2]))
+
+    def with_vectors(
+        self, vectors: Candidates, coefs: NDArray[np.float64], sums: NDArray[np.float64] | None = None
+    ) -> KernelModel:
+        """Model of the same classes and kernel over these vectors, without a calibration.
+
+        ``coefs`` (1 + vectors, pairs) begins with the intercepts. The moments of scores are computed from ``sums`` of
+        weights, scores and squared scores of both sides of each pair, (pairs, 2, 3), if every side has rows.
+        """
+        order = vectors.by_class()
+        counts = np.bincount(vectors.codes, minlength=len(self.labels))
+        taken, weights = vectors.take(order).vectors, np.ascontiguousarray(coefs[1:].T[:, order])
+        expansion = replace(self.expansion, vectors=taken, counts=counts, coefs=weights, intercepts=coefs[0].copy())
+        moments = self.moments
+        if sums is not None and (sums[:, :, 0] > 0).all():
+            moments = symmetric_moments(moments_of_sums(sums))
+        return KernelModel(self.domain, expansion, moments, self.ties, self.solver_)
 
     def to_onnx(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> NoReturn:  # noqa: ARG002
         """Raise an error: kernel models cannot be exported to ONNX."""

@@ -144,6 +144,18 @@ def class_moments(knowledge: Knowledge, solution: Solution) -> ClassMoments:
     return ClassMoments(centres + solution.offsets, covariance, frequencies)
 
 
+def moments_of_sums(sums: NDArray[np.float64]) -> SideMoments:
+    """Moments from sums of weights, scores and squared scores of the two sides of each problem, (problems, 2, 3).
+
+    >>> moments_of_sums(np.array([[[2.0, -2.0, 4.0], [1.0, 3.0, 9.0]]]))
+    SideMoments(means=array([[-1.,  3.]]), variances=array([0.66666667]), counts=array([[2., 1.]]))
+    """
+    counts = sums[:, :, 0]
+    means = sums[:, :, 1] / counts
+    scatters = np.maximum(sums[:, :, 2] - counts * means**2, 0.0)
+    return SideMoments(means, scatters.sum(axis=1) / counts.sum(axis=1), counts)
+
+
 def symmetric_moments(found: SideMoments) -> SideMoments:
     """Moments of two equal sides about -m and m, for scores of the hinge loss.
 

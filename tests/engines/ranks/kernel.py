@@ -125,6 +125,21 @@ def check_rows_are_added_and_removed_at_their_ranks(engine):
         np.testing.assert_allclose(classifier.intercept_, here.intercept_, atol=1e-3)
 
 
+def check_a_reduced_model_is_that_of_all_rows(engine):
+    rows, parameters = RankRows(engine), {**PARAMETERS, "max_support_vectors": 9}
+    there = ms.ParallelKernelSVC(engine=engine, **parameters).fit(*rows.own)
+    here = ms.ParallelKernelSVC(**parameters).fit(rows.X, rows.y)
+    np.testing.assert_array_equal(there.support_, here.support_)
+    np.testing.assert_array_equal(there.support_vectors_, rows.X[there.support_])
+    np.testing.assert_allclose(there.model_.scores(rows.X), here.model_.scores(rows.X), atol=1e-4)
+    assert_identical_everywhere(there)
+    np.testing.assert_allclose(there.reduced_path(12).accuracy, here.reduced_path(12).accuracy)
+    more = RankRows(engine, 90, seed=5)
+    there.partial_fit(*more.own)
+    assert_identical_everywhere(there)
+    assert len(there.support_) == 9
+
+
 def check_gamma_is_that_of_all_rows(engine):
     rows = RankRows(engine)
     there = ms.ParallelKernelSVC(engine=engine).fit(*rows.own)

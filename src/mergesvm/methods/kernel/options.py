@@ -34,7 +34,7 @@ class KernelOptions:
     tol: float
     stop: str
     max_iter: int | None  # None for a limit that ordinary problems do not reach, -1 for none
-    max_support_vectors: int | None
+    max_support_vectors: int | None  # of each pair for "active-set", else of the model that is fitted in the end
     accelerated: bool
     working_set: int
     cache_bytes: int  # of all units together
@@ -51,11 +51,16 @@ class KernelOptions:
                 "method='gradient' needs a positive semi-definite kernel, which kernel='sigmoid' is not. Use "
                 "method='working-set'."
             )
-        if self.max_support_vectors is not None and self.method != "active-set":
-            raise ParameterError(
-                f"max_support_vectors={self.max_support_vectors} needs method='active-set', not {self.method!r}, which "
-                f"solves the problem to the end."
-            )
+
+    @property
+    def active_set_limit(self) -> int | None:
+        """The number of support vectors of a pair at which method "active-set" stops."""
+        return self.max_support_vectors if self.method == "active-set" else None
+
+    @property
+    def reduced_size(self) -> int | None:
+        """The number of vectors to which the model is reduced after training by the other methods."""
+        return None if self.method == "active-set" else self.max_support_vectors
 
     def iteration_limit(self, n_rows: int) -> float:
         """The number of iterations after which training of this number of rows stops."""

@@ -16,11 +16,13 @@ from mergesvm.engines.threads import Threads
 from mergesvm.errors import DataError, SubtractionError
 from mergesvm.methods.kernel.messages import EMPTY
 from mergesvm.methods.kernel.options import KernelOptions
+from mergesvm.methods.kernel.reduction import UnitReduction
 from mergesvm.methods.kernel.trainer import KernelTrainer, Progress, TrainingResult
 from mergesvm.methods.kernel.units import Collection, common_signature, make_units, own_values
 from mergesvm.models.domain import Domain
 from mergesvm.models.expansion import Expansion
 from mergesvm.models.kernel import KernelModel
+from mergesvm.models.reduction.path import ReducedPath, path_limit
 from mergesvm.models.score_moments import symmetric_moments
 from mergesvm.multiclass.class_weights import given_weights, known_weights
 
@@ -35,8 +37,9 @@ class KernelTraining:
     """
 
     model: KernelModel
+    full_model: KernelModel  # the optimum, from which the model is reduced if max_support_vectors asks for fewer
     result: TrainingResult  # of the last training run
-    support: NDArray[np.int64]  # indices of the support vectors, counted over all rows in the order they were given
+    support: NDArray[np.int64]  # indices of the model's vectors, counted over all rows in the order they were given
 
     def __init__(
         self,
@@ -74,8 +77,21 @@ class KernelTraining:
         with self._closed_on_failure():
             self.result = self.trainer.train(progress)
             self.n_iter += self.result.n_iter
-            self.model = self._model()
+            self.model = self.full_model = self._model()
+            self._full_support, size = self.support, self.trainer.options.reduced_size
+            if size is not None and size < len(self.support):
+                self.model, self.support = self._reduction().reduced(size)
         return self.model
+
+    def reduced_path(self, max_support_vectors: int | None = None) -> ReducedPath[KernelModel]:
+        """Smaller models of up to this number of vectors, fitted and evaluated at the rows of all units."""
+        size = path_limit(max_support_vectors, self.full_model)
+        with self._closed_on_failure():
+            return self._reduction().path(size)
+
+    def _reduction(self) -> UnitReduction:
+        trainer = self.trainer
+        return UnitReduction(trainer.units, trainer.engine, self.full_model, self._full_support, self._n_given)
 
     @property
     def class_weights(self) -> NDArray[np.float64]:

@@ -95,7 +95,9 @@ def read_expansion(header: Header, content: Content, n_classes: int, width: int)
     if (support < 0).any():
         content.refuse("a class with a negative number of support vectors")
     count = sum(support.tolist())
-    coefs = content.expect("coefs", (max(n_classes - 1, 1), count))
+    given = content.arrays.get("coefs")
+    shared = n_classes > 2 and given is not None and given.shape[:1] == (pairs,)
+    coefs = content.expect("coefs", (pairs if shared else max(n_classes - 1, 1), count))
     if header.truth("sparse"):
         vectors = _read_sparse(content, count, width)
     else:

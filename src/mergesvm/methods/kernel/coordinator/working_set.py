@@ -169,7 +169,7 @@ class WorkingSetCoordinator(Coordinator):
         sets.steps = subproblems.y * (subproblems.alpha - alpha)
         gains, moved = subproblems.sums((v + subproblems.v) * sets.steps) / 2, subproblems.sums(sets.steps)
         gains -= max(self.setup.penalty, 0.0) * (moved * subproblems.totals + moved**2 / 2)
-        if self.options.max_support_vectors is not None:
+        if self.options.active_set_limit is not None:
             self._stop_without_gain(sets, gains, moved, alpha)
         if self._has_stalled(going, float(gains.sum()), shrunk):
             return None
@@ -214,7 +214,7 @@ class WorkingSetCoordinator(Coordinator):
         if span.start == span.stop:
             return
         y, v, alpha, bound = (getattr(subproblems, name)[span] for name in ("y", "v", "alpha", "bound"))
-        old_alpha, old_v, limit = alpha.copy(), v.copy(), self.options.max_support_vectors
+        old_alpha, old_v, limit = alpha.copy(), v.copy(), self.options.active_set_limit
         rows = self.registry.lifted.take(subproblems.positions[span])
         K = self._matrices.get(int(sets.problems[k]), sets.indices[span], rows, len(self._active))
         subproblems.solve_one(k, K, self.setup.penalty, tolerance, bool(self._hard[sets.problems[k]]))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mergesvm.data.batch import Batch
 from mergesvm.data.labels import Label
+from mergesvm.data.rows.convert import as_rows
 from mergesvm.errors import DataError
 from mergesvm.methods.kernel.messages import EMPTY, FinalReply, Reply, Request, RowPacket
 from mergesvm.methods.kernel.ragged_array import RaggedArray
@@ -17,6 +20,8 @@ from mergesvm.methods.kernel.worker.dual_state import DualState, SavedState, mem
 from mergesvm.methods.kernel.worker.local_rows import LocalRows
 from mergesvm.methods.kernel.worker.proposals import LocalProblems, Proposals
 from mergesvm.methods.kernel.worker.scores import ScoreUpdates, Shrinking
+from mergesvm.models.kernel import KernelModel
+from mergesvm.models.reduction.rows import ReductionRows
 
 
 class Workspace:
@@ -44,6 +49,7 @@ class Unit:
         self._staged: LocalRows | None = None
         self._saved: SavedState = {}
         self._training: Workspace | None = None
+        self._reduction: ReductionRows | None = None
 
     def size(self) -> int:
         """Number of rows."""
@@ -154,6 +160,29 @@ class Unit:
         self._workspace.shrinking.unshrink()
         self._saved = self._workspace.state.save()
         self._training = None
+
+    def prepare_reduction(self, model: KernelModel) -> None:
+        """Prepare fits of smaller models at the rows."""
+        codes = np.full(len(self._local), -1, np.intp)
+        for code, label in enumerate(model.labels):
+            codes[self._local.members.get(label, EMPTY)] = code
+        self._reduction = ReductionRows(model, as_rows(self._local.matrix, empty=True), codes, self._local.weights)
+
+    def reduce(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the rows at which a smaller model is fitted."""
+        assert self._reduction is not None, "prepare_reduction() comes first"
+        return getattr(self._reduction, method)(*arguments)
+
+    def finish_reduction(self) -> None:
+        """Release the memory of fits."""
+        self._reduction = None
+
+    def rows_at(self, indices: NDArray[np.int64]) -> RowPacket:
+        """Those of the rows with these indices that this unit holds, and that have a class."""
+        rows = self._local.rows_of(indices)
+        rows = rows[rows >= 0]
+        rows = rows[np.isin(rows, np.concatenate([EMPTY, *self._local.members.values()]))]
+        return RowPacket(self._local.indices[rows], self._local.labels_of(rows), self._local.matrix[rows])
 
     @property
     def _workspace(self) -> Workspace:
