@@ -11,6 +11,7 @@ REPRODUCTIONS = {
     "weights": "Accuracy of class weights on unbalanced classes, table 1 of Zhang and Zhu.",
     "cascade": "Speedup and efficiency of MPI ranks that add their sums up a tree, by Zhang and Zhu.",
     "democratic": "Pegasos for each pair of classes and a vote, by Vieira and Lerena, beside the closed form.",
+    "tagging": "Animals found by brush strokes on one or two pictures, figures 3 and 4 of Alpcan and Bauckhage.",
 }
 """Each reproduction with its one-line help: the first line of the docstring of ``NAME_command`` in its file."""
 
