@@ -15,6 +15,7 @@ import mergesvm as ms
 from mergesvm.features import (
     Chain,
     Components,
+    Correlogram,
     FeatureMap,
     Fourier,
     HiddenLayer,
@@ -90,6 +91,12 @@ EXAMPLES: dict[str, tuple[FeatureMap, ...]] = {
         Components(36, scaling="whole", seed=3),
         Components(1, whiten=True, scaling="range"),
     ),
+    "correlogram": (
+        Correlogram(8, distance=1, image=None),
+        Correlogram(5, distance=(1, 2), palette="sample", values="count", image=COLOURED),
+        Correlogram(12, distance=(2, 1), image=(3, 4, 3), scaling="none", seed=2),
+        Correlogram(4, distance=1, palette="sample", image=(9, 4), scaling="whole"),
+    ),
     "chain": (
         Chain([Patches(4, size=3, pooling=2), Fourier(12, seed=1)]),
         Chain([Patches(3, size=2, pooling=2, image=COLOURED), Nystroem(9, detail=0.25)]),
@@ -141,6 +148,10 @@ VARIED: dict[str, tuple[RandomMap, dict[str, Any]]] = {
             "whitening": None,
             "image": COLOURED,
         },
+    ),
+    "correlogram": (
+        Correlogram(6, distance=2, image=None),
+        {"n_colours": 7, "distance": (1, 2), "palette": "sample", "values": "root", "image": COLOURED},
     ),
     "pca": (Components(6), {"n_components": 7, "whiten": True}),
 }

@@ -23,6 +23,7 @@ COMMANDS = {
     "predict": "Predict the class of each row.",
     "evaluate": "Compare predictions with true labels: accuracy, precision, recall and more.",
     "inspect": "Show the contents of a knowledge, model or feature map file.",
+    "tag": "Tag pictures by brush strokes in the browser, and find the tags in all other pictures.",
     "reproduce": "Reproduce the tables and figures of the papers.",
 }
 """Each command with its one-line help: the first line of the docstring of ``NAME_command`` in ``commands/NAME.py``.

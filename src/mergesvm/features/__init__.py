@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from mergesvm.features.format import load
     from mergesvm.features.maps.chain import Chain
     from mergesvm.features.maps.components import Components
+    from mergesvm.features.maps.correlogram import Correlogram
     from mergesvm.features.maps.fourier import Fourier
     from mergesvm.features.maps.hidden_layer import HiddenLayer
     from mergesvm.features.maps.identity import Identity
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Chain",
     "Components",
+    "Correlogram",
     "FeatureMap",
     "Fourier",
     "HiddenLayer",
@@ -30,12 +32,13 @@ __all__ = [
     "load",
 ]
 
-MAP_NAMES = ("fourier", "hidden", "nystroem", "patches", "pca")
+MAP_NAMES = ("correlogram", "fourier", "hidden", "nystroem", "patches", "pca")
 """The ``kind`` of each random map, for help that does not import the maps."""
 
 _MODULES = {
     "Chain": "maps.chain",
     "Components": "maps.components",
+    "Correlogram": "maps.correlogram",
     "FeatureMap": "base",
     "Fourier": "maps.fourier",
     "HiddenLayer": "maps.hidden_layer",

@@ -17,7 +17,7 @@ def map_classes() -> tuple[type[FeatureMap], ...]:
     """Return all feature map classes, sorted by kind.
 
     >>> [each.kind for each in map_classes()]
-    ['chain', 'fourier', 'hidden', 'identity', 'nystroem', 'patches', 'pca', 'wrapped']
+    ['chain', 'correlogram', 'fourier', 'hidden', 'identity', 'nystroem', 'patches', 'pca', 'wrapped']
     """
     modules = [importlib.import_module(f"{maps.__name__}.{item.name}") for item in pkgutil.iter_modules(maps.__path__)]
     values = [value for module in modules for value in vars(module).values() if isinstance(value, type)]

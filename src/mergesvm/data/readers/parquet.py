@@ -94,7 +94,7 @@ class ParquetReader(TableReader, SplittableReader):
 
 
 def _is_fixed_width(kind: Any) -> bool:
-    return pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
+    return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind))
 
 
 def _group_rows(metadata: Any, groups: range) -> list[int]:

@@ -13,6 +13,7 @@ REPRODUCTIONS = {
     "recursive": "One pass of recursive least squares, by Cassioli and others, beside three linear methods.",
     "parallel-update": "Convergence by step, units and beta, and traffic and accuracy, of Alpcan and Bauckhage.",
     "democratic": "Pegasos for each pair of classes and a vote, by Vieira and Lerena, beside the closed form.",
+    "tagging": "Animals found by brush strokes on one or two pictures, figures 3 and 4 of Alpcan and Bauckhage.",
 }
 """Each reproduction with its one-line help: the first line of the docstring of ``NAME_command`` in its file."""
 

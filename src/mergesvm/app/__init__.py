@@ -1,0 +1,1 @@
+"""The web application in which pictures are tagged. It needs ``pip install 'mergesvm[app]'``."""

@@ -1,0 +1,1 @@
+"""The application of Alpcan and Bauckhage: animals found in pictures by brush strokes on others."""
