@@ -17,11 +17,14 @@ from mergesvm.errors import ParameterError
 from mergesvm.features.base import FeatureMap
 from mergesvm.features.maps.chain import Chain
 from mergesvm.features.maps.components import Components
+from mergesvm.features.maps.correlogram import Correlogram
 from mergesvm.features.maps.fourier import Fourier
 from mergesvm.features.maps.hidden_layer import HiddenLayer
 from mergesvm.features.maps.identity import Identity
 from mergesvm.features.maps.nystroem import Nystroem
 from mergesvm.features.maps.patches import CONTRAST_VARIANCE, Patches
+from mergesvm.features.ops.image import Image
+from mergesvm.features.ops.palette import colour_table, grid_levels
 from mergesvm.features.random_map import RandomMap
 
 Constants = dict[str, NDArray[Any]]
@@ -162,6 +165,40 @@ POOLING = """
 """
 
 
+# The colour of each pixel, the pairs of equal colour, and their number by colour; pairs of two colours have a code of
+# their own, which is left out. A dimension of 0 in by_pixel is that of the input.
+PAIRS = """
+    shifted = Sub(near, low)
+    positions = Mul(shifted, factor)
+    floors = Floor(positions)
+    not_below = Max(floors, zero)
+    levels = Min(not_below, top)
+    pixels = Reshape(levels, by_pixel)
+    weighted_levels = Mul(pixels, powers)
+    cell_numbers = ReduceSum <keepdims = 0> (weighted_levels, channel_axis)
+    cells = Cast <to = 7> (cell_numbers)
+    nearest = Gather(table, cells)
+    starts = Gather <axis = 1> (nearest, starting_at)
+    ends = Gather <axis = 1> (nearest, ending_at)
+    equal = Equal(starts, ends)
+    codes = Where(equal, starts, no_pair)
+    one_hot = OneHot(codes, n_codes, off_and_on)
+    code_counts = ReduceSum <keepdims = 0> (one_hot, pair_axis)
+    colour_counts = Gather <axis = 1> (code_counts, code_indices)
+"""
+
+VALUES = {
+    "count": "applied = Identity(counts)",
+    "root": "applied = Sqrt(counts)",
+    "hellinger": """
+    totals = ReduceSum(counts, colour_axis)
+    divisors = Max(totals, one)
+    proportions = Div(counts, divisors)
+    applied = Sqrt(proportions)
+""",
+}
+
+
 def map_steps(features: FeatureMap) -> tuple[str, Constants, str]:
     """Steps from ``X`` to mapped rows in double, the constants they refer to, and the name of the mapped rows.
 
@@ -250,6 +287,37 @@ def _patches(patches: Patches) -> tuple[str, Constants]:
     return RESPONSES + RECTIFIERS[patches.rectify] + POOLING, constants
 
 
+def _correlogram(correlogram: Correlogram) -> tuple[str, Constants]:
+    """Pairs of pixels of equal colour, counted."""
+    image, (down, across) = Image.of(correlogram.image, correlogram.layout.width), correlogram.distances
+    place = np.arange(image.height * image.width).reshape(image.height, image.width)
+    starts, ends = (
+        np.concatenate([place[:, :-across].ravel(), place[:-down].ravel()]),
+        np.concatenate([place[:, across:].ravel(), place[down:].ravel()]),
+    )
+    low, high = correlogram.arrays["bounds"]
+    levels, n_colours = grid_levels(image.channels), correlogram.n_colours
+    constants = {
+        "low": np.array(low),
+        "factor": np.array(levels / (high - low) if high > low else 0.0),
+        "top": np.array(levels - 1.0),
+        "by_pixel": np.array([0, image.height * image.width, image.channels]),
+        "powers": np.float64(levels) ** np.arange(image.channels)[::-1],
+        "table": colour_table(correlogram.arrays["colours"], image.channels).astype(np.int64),
+        "starting_at": starts,
+        "ending_at": ends,
+        "no_pair": np.array(n_colours),
+        "n_codes": np.array([n_colours + 1]),
+        "off_and_on": np.array([0, 1]),
+        "channel_axis": np.array([2]),
+        "pair_axis": np.array([1]),
+        "colour_axis": np.array([1]),
+        "code_indices": np.arange(n_colours),
+    }
+    cast = f"    counts = Cast <to = {TYPES[correlogram.precision]}> (colour_counts)\n    "
+    return PAIRS + cast + VALUES[correlogram.values], constants
+
+
 def _components(components: Components) -> tuple[str, Constants]:  # noqa: ARG001
     """V'(x - mean)."""
     return COMPONENTS, {}
@@ -272,5 +340,6 @@ KINDS: dict[str, Callable[[Any], tuple[str, Constants]]] = {
     Nystroem.kind: _nystroem,
     Patches.kind: _patches,
     Components.kind: _components,
+    Correlogram.kind: _correlogram,
 }
 """Steps of each kind of map from ``near`` to ``applied``."""
