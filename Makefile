@@ -11,7 +11,8 @@ help:                       ## list the targets
 demo: .venv/ready           ## the main job on real data, with a table and a picture
 	$(BIN)/mergesvm demo
 
-# The tests of Spark are left out where there is no Java 17 or newer; .ci/run installs one and lets nothing be left out.
+# Tests of Spark are left out where there is no Java 17 or newer, those of the page where there is no Chromium; .ci/run
+# installs both and lets nothing be left out.
 test: .venv/ready           ## all tests and doctests
 	$(BIN)/pytest -n 2 --dist loadgroup
 
