@@ -106,6 +106,17 @@ class Kernel:
         with np.errstate(over="ignore"):
             return bool(np.isfinite(dtype.type(KERNELS[self.kind].bound(self, np.float64(squared_norm)))))
 
+    def largest(self, squared_norm: float) -> float:
+        """A bound of the size of kernel values for rows of up to this squared norm.
+
+        >>> Kernel("rbf").largest(10.0), Kernel("linear").largest(10.0)
+        (1.0, 10.0)
+        """
+        if self.is_bounded or self.kind not in KERNELS:
+            return 1.0
+        with np.errstate(over="ignore"):
+            return float(KERNELS[self.kind].bound(self, np.float64(squared_norm)))
+
     def fits_float32(self, squared_norm: float) -> bool:
         """Whether float32 is precise enough for rows of up to this squared norm.
 

@@ -94,7 +94,7 @@ class ParquetReader(TableReader, SplittableReader):
 
 
 def _is_fixed_width(kind: Any) -> bool:
-    return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind))
+    return any(test(kind) for test in (pa.types.is_primitive, pa.types.is_decimal, pa.types.is_null))
 
 
 def _group_rows(metadata: Any, groups: range) -> list[int]:

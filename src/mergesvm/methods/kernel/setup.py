@@ -81,8 +81,8 @@ class KernelNumerics:
             far = kernel.gamma * raw + abs(kernel.coef0) > MIN_RELATIVE_OFFSET * kernel.gamma * norm
             trained, origin, norm = CentredPolynomial(**vars(kernel), origin=mean) if far else kernel, None, raw
         double = n_rows <= MAX_ROWS_FOR_FLOAT64 or trained is not kernel or not kernel.fits_float32(norm)
-        if kernel.is_bounded:
-            double |= options.tol < options.C * 2**-24
+        # The score of a row at the bound, whose alpha is C, is rounded as much.
+        double |= options.tol < options.C * kernel.largest(norm) * 2**-24
         dtype = np.dtype(options.precision or ("float64" if double else "float32"))
         if not kernel.is_finite(norm, dtype):
             raise DataError(f"Input X has values too large for the kernel in {dtype.name}. Rescale the columns.")

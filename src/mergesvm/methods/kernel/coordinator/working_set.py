@@ -26,9 +26,8 @@ STALLED_IF_HARD = 10
 """Small problems have also stalled if this number of iterations with the interior-point method has not halved the
 violation."""
 
-HARD_ITERATION_COST, HARD_ROWS = 50, 700
-"""For the default limit of iterations, one with the interior-point method counts as this many, and with more rows than
-that as more, by the square: each of its steps factors a matrix."""
+HARD_ITERATION_COST = 50
+"""An iteration with the interior-point method counts as this many for the default limit of iterations."""
 
 STALLED_WITHIN_TOL = 3
 """The same, once no violation exceeds ``tol`` and only the tighter tolerance for few rows is left to reach."""
@@ -103,7 +102,6 @@ class WorkingSetCoordinator(Coordinator):
         self._kept = KeptRows(len(self.statuses), self.options.working_set)
         self._gains: list[float] = []
         self._hard = np.zeros(len(self.statuses), dtype=bool)  # problems on which SMO does not converge
-        self._hard_cost = 0.0
         self._hard_violations: list[float] = []  # in the iterations in which there was one
         self._matrices = SubproblemMatrices(self.setup)
         self._intercepts = np.array([status.total * max(self.setup.penalty, 0.0) for status in self.statuses])
@@ -127,7 +125,7 @@ class WorkingSetCoordinator(Coordinator):
                 self.statuses[p].stopped = self.statuses[p].stopped or "converged"
         self.violation = float(violations.max(initial=0.0))
         going = np.array([not self.statuses[p].stopped for p in self._active], dtype=bool) & unconverged
-        extra = self._hard_cost if self.options.max_iter is None else 0.0
+        extra = HARD_ITERATION_COST * len(self._hard_violations) if self.options.max_iter is None else 0
         if self.n_iter + extra >= self.setup.max_iter:
             for p in self._active[going & (not shrunk)]:
                 self.statuses[p].stopped = "max_iter"
@@ -169,8 +167,6 @@ class WorkingSetCoordinator(Coordinator):
         self._hard[sets.problems[subproblems.hard]] = True
         if subproblems.hard.any():
             self._hard_violations.append(self.violation)
-            largest = float(np.diff(subproblems.starts)[subproblems.hard].max())
-            self._hard_cost += HARD_ITERATION_COST * max(1.0, (largest / HARD_ROWS) ** 2)
         sets.steps = subproblems.y * (subproblems.alpha - alpha)
         gains, moved = subproblems.sums((v + subproblems.v) * sets.steps) / 2, subproblems.sums(sets.steps)
         gains -= max(self.setup.penalty, 0.0) * (moved * subproblems.totals + moved**2 / 2)
