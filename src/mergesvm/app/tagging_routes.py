@@ -23,9 +23,6 @@ from mergesvm.tagging.strokes import Stroke
 VIEW_SIDE = 2048
 """The longer side of a picture that is shown alone."""
 
-MAX_THUMBNAIL_SIDE = 1024
-
-Side = Annotated[int, Query(ge=16, le=MAX_THUMBNAIL_SIDE)]
 Tag = Annotated[str, Query(min_length=1, max_length=100)]
 Threshold = Annotated[float, Query(ge=-1e6, le=1e6, allow_inf_nan=False)]
 
@@ -53,9 +50,10 @@ def tagging_routes(session: TaggingSession, events: Events) -> APIRouter:
         )
 
     @router.get("/thumbnails/{name:path}", response_class=Response)
-    def small_picture(name: str, side: Side = 320) -> Response:
+    def small_picture(name: str) -> Response:
         """A reduced picture, as JPEG."""
-        return _jpeg(thumbnail(session.check_name(name), side))
+        session.check_name(name)
+        return _jpeg(session.cache.thumbnail(name))
 
     @router.get("/pictures/{name:path}", response_class=Response)
     def picture(name: str) -> Response:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,10 @@ from scipy import sparse
 from mergesvm.errors import MergeSVMError
 from mergesvm.features.maps.correlogram import Correlogram
 from mergesvm.files.atomic import write_atomically
-from mergesvm.tagging.pictures import WORKING_SIDE, open_picture
+from mergesvm.tagging.pictures import WORKING_SIDE, open_picture, thumbnail
+
+THUMBNAIL_SIDE = 320
+"""The longer side of reduced pictures, in pixels."""
 
 STEP = 8
 """The distance of windows, in pixels."""
@@ -105,12 +110,24 @@ class WindowCache:
         found = Windows.read(file, self.correlogram.width)
         if found is None:
             found = Windows.of(open_picture(path, self.side), self.correlogram, self.step)
-            self.folder.mkdir(parents=True, exist_ok=True)
-            try:
-                found.write(file)
-            except (OSError, MergeSVMError):
-                return found  # without a place to keep them, windows are computed again the next time
+            self._keep(partial(found.write, file))
         return found
+
+    def thumbnail(self, name: str) -> bytes:
+        """Return a reduced picture as a JPEG file, from the cache if the picture has not changed."""
+        path = self.pictures / name
+        file = self.folder / f"{self._key(name, path)}.jpg"
+        with suppress(OSError):
+            return file.read_bytes()
+        made = thumbnail(path, THUMBNAIL_SIDE)
+        self._keep(lambda: write_atomically(file, made))
+        return made
+
+    def _keep(self, write: Callable[[], None]) -> None:
+        """Write to the cache; without a place for it, everything is computed again the next time."""
+        with suppress(OSError, MergeSVMError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write()
 
     def cached(self, name: str) -> bool:
         """Return whether the windows of a picture are in the cache."""
