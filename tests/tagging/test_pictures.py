@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -96,6 +98,7 @@ def test_folders_are_listed_without_hidden_files_and_links_that_lead_out(tmp_pat
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(gradient()).save(folder / name)
     (folder / "notes.txt").write_text("text")
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.png")).write_bytes((folder / "b.png").read_bytes())
     (folder / "link.png").symlink_to(outside / "secret.png")
     assert list_pictures(folder) == ["a.JPG", "b.png", "sub/c.png"]
     assert find_picture(folder, "sub/c.png") == folder / "sub/c.png"
@@ -107,6 +110,8 @@ def test_folders_are_listed_without_hidden_files_and_links_that_lead_out(tmp_pat
         "notes.txt",
         "none.png",
         "a\0.png",
+        "a" * 300 + ".png",
+        "./b.png",
     ):
         with pytest.raises(MissingFileError):
             find_picture(folder, name)

@@ -69,6 +69,12 @@ def test_negative_strokes_and_other_tags_give_counter_examples():
     assert (~sample(others=[[STROKE]]).positive).sum() == 250
 
 
+def test_negative_strokes_alone_give_counter_examples_only():
+    found = sample([Stroke(((0.5, 0.5),), negative=True)])
+    assert len(found) == 100
+    assert not found.positive.any()
+
+
 def test_strokes_all_over_leave_no_counter_examples():
     everywhere = [Stroke(((0.0, 0.0), (1.0, 1.0)), 0.2)]
     assert sample(everywhere).positive.all()
@@ -77,7 +83,5 @@ def test_strokes_all_over_leave_no_counter_examples():
 def test_what_cannot_be_sampled_is_refused():
     with pytest.raises(DataError, match="smaller than the patches of 60 x 100"):
         sample(picture=(50, 400))
-    with pytest.raises(DataError, match="only negative strokes"):
-        sample([Stroke(((0.5, 0.5),), negative=True)])
     with pytest.raises(ParameterError, match="inside must be an integer from 1"):
         SamplingOptions(inside=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 QUEUE_LENGTH = 1000
@@ -14,11 +14,19 @@ HEARTBEAT_SECONDS = 15.0
 """Without news, a comment is sent this often, so that lost connections are noticed."""
 
 
+LOOK_SECONDS = 0.5
+"""Subscriptions look this often whether the server is about to stop."""
+
+
 class Events:
     """Sends events to all subscribers. Events may be published from any thread."""
 
+    until: Callable[[], bool]
+    """Whether the server is about to stop."""
+
     def __init__(self) -> None:
-        self._queues: set[asyncio.Queue[str | None]] = set()
+        self.until = lambda: False
+        self._queues: set[asyncio.Queue[str]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def publish(self, **event: Any) -> None:
@@ -26,26 +34,23 @@ class Events:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._put, f"data: {json.dumps(event)}\n\n")
 
-    def close(self) -> None:
-        """End all subscriptions."""
-        for queue in self._queues:
-            _force(queue, None)
-
     async def subscribe(self) -> AsyncIterator[str]:
         """Yield events as lines of ``text/event-stream`` until the subscriber leaves or the server stops."""
         self._loop = asyncio.get_running_loop()
-        queue: asyncio.Queue[str | None] = asyncio.Queue(QUEUE_LENGTH)
+        queue: asyncio.Queue[str] = asyncio.Queue(QUEUE_LENGTH)
         self._queues.add(queue)
         try:
             yield 'retry: 1000\ndata: {"kind": "hello"}\n\n'
-            while True:
+            quiet = 0.0
+            while not self.until():
                 try:
-                    text = await asyncio.wait_for(queue.get(), HEARTBEAT_SECONDS)
+                    yield await asyncio.wait_for(queue.get(), LOOK_SECONDS)
+                    quiet = 0.0
                 except TimeoutError:
-                    text = ": still here\n\n"
-                if text is None:
-                    return
-                yield text
+                    quiet += LOOK_SECONDS
+                if quiet >= HEARTBEAT_SECONDS:
+                    yield ": still here\n\n"
+                    quiet = 0.0
         finally:
             self._queues.discard(queue)
 
@@ -57,9 +62,3 @@ class Events:
                 while not queue.empty():
                     queue.get_nowait()
                 queue.put_nowait('data: {"kind": "reload"}\n\n')
-
-
-def _force(queue: asyncio.Queue[str | None], item: str | None) -> None:
-    if queue.full():
-        queue.get_nowait()
-    queue.put_nowait(item)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi import Path as PathParameter
+from starlette.concurrency import run_in_threadpool
 
 from mergesvm.app.requests import LabelledRows, Rows
 from mergesvm.errors import DataError, MissingFileError
@@ -19,7 +20,8 @@ from mergesvm.methods.proximal.solve import solve
 
 Name = Annotated[str, PathParameter(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$")]
 
-MAX_NAMES = 1000
+MAX_NAMES, MAX_KNOWLEDGE_BYTES = 100, 2**27
+"""The largest number of names, and size of the matrices of each."""
 
 
 class KnowledgeFolder:
@@ -45,7 +47,10 @@ class KnowledgeFolder:
         with self._lock:
             if not self._path(name).exists() and len(self.names()) >= MAX_NAMES:
                 raise DataError(f"There are {MAX_NAMES:,} names already, the largest number. Remove one.")
-            total = merge([self.read(name), piece]) if self._path(name).exists() else piece
+            before = [self.read(name)] if self._path(name).exists() else []
+            labels = {label for part in (*before, piece) for label in part.labels}
+            _check_size(len(labels), piece.width)
+            total = merge([*before, piece])
             return self._write(name, total)
 
     def subtract(self, name: str, piece: Knowledge) -> Knowledge:
@@ -111,7 +116,9 @@ def knowledge_routes(folder: KnowledgeFolder) -> APIRouter:
     )
     async def merge_file(name: Name, request: Request) -> dict[str, Any]:
         """Merge a file of knowledge into that of a name."""
-        data = await request.body()
+        return await run_in_threadpool(merged, name, await request.body())
+
+    def merged(name: str, data: bytes) -> dict[str, Any]:
         with TemporaryDirectory() as temporary:
             path = Path(temporary, "piece.knowledge")
             path.write_bytes(data)
@@ -129,7 +136,18 @@ def knowledge_routes(folder: KnowledgeFolder) -> APIRouter:
 def _learned(body: LabelledRows) -> Knowledge:
     if len({type(label) for label in body.labels}) > 1:
         raise DataError("The labels are partly text and partly numbers. Use one of the two.")
+    _check_size(len(set(body.labels)), len(body.rows[0]))
     return learn(_matrix(body), body.labels)
+
+
+def _check_size(classes: int, width: int) -> None:
+    """Raise an error if the matrices of knowledge would be too large for a server."""
+    needed = 8 * classes * width**2
+    if needed > MAX_KNOWLEDGE_BYTES:
+        raise DataError(
+            f"Knowledge of {classes:,} classes x {width:,} columns takes {needed / 2**20:,.0f} MB, more than "
+            f"{MAX_KNOWLEDGE_BYTES // 2**20} MB. Use fewer classes or columns, or learn without the server."
+        )
 
 
 def _matrix(body: Rows) -> list[list[float]]:

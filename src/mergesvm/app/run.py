@@ -26,14 +26,16 @@ def serve(folder: Path, host: str, port: int, browser: bool, truth: Path | None,
     try:
         import uvicorn
 
+        from mergesvm.app.events import Events
         from mergesvm.app.server import make_app
     except ImportError as error:
         raise EngineError("The tagging page needs some packages. Install them: pip install 'mergesvm[app]'") from error
     with closing(TaggingSession(folder, truth=truth)) as session, closing(_listen(host, port)) as listener:
         token = None if is_loopback(host) else secrets.token_urlsafe(24)
-        app = make_app(session, Access.of(host, token))
+        events = Events()
+        app = make_app(session, Access.of(host, token), events)
         settings = uvicorn.Config(
-            app, log_level="warning", timeout_graceful_shutdown=SHUTDOWN_SECONDS, server_header=False, lifespan="on"
+            app, log_level="warning", timeout_graceful_shutdown=SHUTDOWN_SECONDS, server_header=False, lifespan="off"
         )
         name = f"[{host}]" if ":" in host else socket.gethostname() if host in ("0.0.0.0", "::") else host
         address = f"http://{name}:{listener.getsockname()[1]}/" + (f"?token={token}" if token else "")
@@ -44,7 +46,9 @@ def serve(folder: Path, host: str, port: int, browser: bool, truth: Path | None,
         stop = threading.Event()
         threading.Thread(target=session.prepare, args=[stop], daemon=True).start()
         try:
-            uvicorn.Server(settings).run([listener])
+            server = uvicorn.Server(settings)
+            events.until = lambda: server.should_exit
+            server.run([listener])
         finally:
             stop.set()
 

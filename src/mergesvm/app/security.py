@@ -63,7 +63,7 @@ class Access:
     @classmethod
     def of(cls, host: str, token: str | None) -> Access:
         """Return the access to a server that is bound to a host."""
-        loopback = frozenset({"localhost", "127.0.0.1", "[::1]"})
+        loopback = frozenset({"localhost", "127.0.0.1", "[::1]", host})
         return cls(loopback if is_loopback(host) and token is None else None, token)
 
     def allows_host(self, header: str) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from importlib.resources import files
 
 from fastapi import FastAPI, Request
@@ -24,20 +22,12 @@ MAX_ERRORS, MAX_MESSAGE_LENGTH = 10, 2000
 """The number of errors that the answer to an invalid request names, and its length."""
 
 
-def make_app(session: TaggingSession, access: Access) -> ASGIApp:
+def make_app(session: TaggingSession, access: Access, events: Events) -> ASGIApp:
     """Return the application that serves a session to those who have access."""
-    events = Events()
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        yield
-        events.close()
-
     app = FastAPI(
         title="mergesvm",
         version=library_version(),
         summary="Tag pictures by brush strokes; learn, forget, merge and predict.",
-        lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/openapi.json",

@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 
 from mergesvm.app.events import Events
 from mergesvm.app.requests import Forgetting, HeatMapsWanted, NewStroke, Removal
-from mergesvm.errors import DataError, FileError, KnowledgeError
+from mergesvm.errors import DataError, KnowledgeError, MergeSVMError
 from mergesvm.tagging.heat_map import SCORE_RANGE, HeatMap
 from mergesvm.tagging.learners import LEARNERS, WindowScorer
 from mergesvm.tagging.pictures import thumbnail
@@ -123,7 +123,7 @@ def tagging_routes(session: TaggingSession, events: Events) -> APIRouter:
             for name in names:
                 try:
                     yield json.dumps(_found(name, session.heat_map(scorer, name))) + "\n"
-                except (FileError, OSError) as error:
+                except (MergeSVMError, OSError) as error:
                     yield json.dumps({"picture": name, "error": str(error)}) + "\n"
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")

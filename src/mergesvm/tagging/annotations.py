@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mergesvm.errors import DataError, ForeignFileError, NewerFormatError, ParameterError
+from mergesvm.errors import DataError, FileError, ForeignFileError, NewerFormatError, ParameterError
 from mergesvm.tagging.strokes import Stroke
 
 FORMAT = 1
@@ -71,6 +71,9 @@ class Annotations:
         self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30)
         try:
             self._prepare()
+        except sqlite3.OperationalError as error:
+            self._connection.close()
+            raise FileError(f"{path} cannot be used: {error}. Check the disk, and whether it is in use.") from error
         except sqlite3.DatabaseError as error:
             self._connection.close()
             raise ForeignFileError(f"{path} is not a file of strokes: {error}. Move it away, or restore it.") from error
@@ -125,8 +128,6 @@ class Annotations:
             return dict(cursor.execute(query).fetchall())
 
     def _prepare(self) -> None:
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "trusted_schema = OFF"):
-            self._connection.execute(f"PRAGMA {pragma}")
         with self._transaction() as cursor:
             version, application = (
                 cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")
@@ -142,6 +143,8 @@ class Annotations:
                 raise NewerFormatError(
                     f"{self.path} has format {version}, and this version of mergesvm knows {FORMAT}. Upgrade mergesvm."
                 )
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "trusted_schema = OFF"):
+            self._connection.execute(f"PRAGMA {pragma}")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Cursor]:
@@ -150,10 +153,11 @@ class Annotations:
             cursor.execute("BEGIN IMMEDIATE")
             try:
                 yield cursor
+                cursor.execute("COMMIT")
             except BaseException:
-                cursor.execute("ROLLBACK")
+                if self._connection.in_transaction:
+                    cursor.execute("ROLLBACK")
                 raise
-            cursor.execute("COMMIT")
 
     @staticmethod
     def _of_key(cursor: sqlite3.Cursor, key: str) -> Annotation | None:

@@ -14,15 +14,12 @@ from typing import Any
 from mergesvm.errors import FileError
 from mergesvm.tagging.annotations import Annotation
 from mergesvm.tagging.learners import WindowScorer
-from mergesvm.tagging.library import mask_name, mask_png
+from mergesvm.tagging.library import mask_name, mask_png, plain_cell
 from mergesvm.tagging.pictures import picture_size
 from mergesvm.tagging.session import TaggingSession
 from mergesvm.tagging.strokes import Box
 
 CSV_COLUMNS = ("picture", "tag", "author", "key", "created", "width", "negative", "points")
-
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""Text that begins so would be run by spreadsheets; it is written after an apostrophe."""
 
 
 def strokes_csv(session: TaggingSession) -> bytes:
@@ -33,7 +30,7 @@ def strokes_csv(session: TaggingSession) -> bytes:
     for each in session.annotations.of():
         stroke = each.stroke
         points = " ".join(f"{x:.6g} {y:.6g}" for x, y in stroke.points)
-        texts = [_plain(text) for text in (each.picture, each.tag, each.author, each.key)]
+        texts = [plain_cell(text) for text in (each.picture, each.tag, each.author, each.key)]
         writer.writerow([*texts, each.created, stroke.width, str(stroke.negative).lower(), points])
     return out.getvalue().encode()
 
@@ -102,10 +99,6 @@ def model_file(model: Any, suffix: str) -> bytes:
         else:
             model.save(path)
         return path.read_bytes()
-
-
-def _plain(text: str) -> str:
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
 EXPORTS: dict[str, tuple[Callable[[TaggingSession], bytes], str, str]] = {

@@ -22,11 +22,15 @@ from mergesvm.models.score_moments import SideMoments
 
 @dataclass(frozen=True)
 class PatchRows:
-    """The patches sampled from one tagged picture, as rows of pixels, with labels True and False, and weights."""
+    """The patches sampled from one tagged picture, as rows of pixels, with labels True and False, and weights.
+
+    ``borrowed`` says whether some are from another picture.
+    """
 
     pixels: NDArray[np.uint8]
     shows_tag: NDArray[np.bool_]
     weights: NDArray[np.float64]
+    borrowed: bool = False
 
 
 class WindowScorer(Protocol):
@@ -137,6 +141,8 @@ class KernelScorer:
 
     def scores(self, features: Any) -> NDArray[np.float32]:
         """Return the scores of mapped windows."""
+        if features.shape[0] == 0:
+            return np.empty(0, dtype=np.float32)
         return np.asarray(self.model.decision_function(features.toarray()), dtype=np.float32)
 
     def facts(self) -> dict[str, int]:

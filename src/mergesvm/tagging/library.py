@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mergesvm.errors import FileError, ParameterError
+from mergesvm.errors import MergeSVMError, ParameterError
 from mergesvm.features.maps.correlogram import Correlogram
 from mergesvm.features.ops.image import Image
 from mergesvm.files.atomic import write_atomically
@@ -72,7 +72,7 @@ class LibraryScorer:
         def finding(name: str) -> Finding:
             try:
                 return Finding(name, self.heat_map(folder / name))
-            except (FileError, OSError) as error:
+            except (MergeSVMError, OSError) as error:
                 return Finding(name, None, str(error))
 
         with ThreadPoolExecutor(workers) as pool:
@@ -80,6 +80,19 @@ class LibraryScorer:
                 yield from pool.map(finding, list_pictures(folder))
             finally:
                 pool.shutdown(cancel_futures=True)
+
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""Text that begins so would be run by spreadsheets."""
+
+
+def plain_cell(text: str) -> str:
+    """Return text for a cell of a CSV file, after an apostrophe if a spreadsheet would run it.
+
+    >>> plain_cell("=1+1"), plain_cell("cat")
+    ("'=1+1", 'cat')
+    """
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
 def mask_name(picture: str) -> str:
@@ -111,5 +124,7 @@ def write_scores(path: Path, findings: list[tuple[str, float | None, float | Non
     writer = csv.writer(out)
     writer.writerow(["picture", "score", "fraction"])
     ordered = sorted(findings, key=lambda each: -np.inf if each[1] is None else each[1], reverse=True)
-    writer.writerows([name, "" if score is None else f"{score:.6g}", fraction] for name, score, fraction in ordered)
+    for name, score, fraction in ordered:
+        known = score is not None and np.isfinite(score)
+        writer.writerow([plain_cell(name), f"{score:.6g}" if known else "", fraction])
     write_atomically(path, out.getvalue().encode())

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
+import threading
 import warnings
-from pathlib import Path
+from contextlib import nullcontext
+from functools import cache
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -20,8 +24,13 @@ FORMATS = ("JPEG", "PNG", "TIFF", "WEBP", "MPO")
 ORIENTATION = 0x0112
 """The EXIF field that says how a picture is turned."""
 
-MAX_PIXELS = 200_000_000
+MAX_PIXELS = 150_000_000
 """Larger pictures are refused before they are decoded."""
+
+LARGE_PIXELS = 20_000_000
+"""Of pictures larger than this, one is decoded at a time."""
+
+_ONE_LARGE = threading.Semaphore(1)
 
 WORKING_SIDE = 512
 """Pictures are reduced so that their longer side has this many pixels."""
@@ -32,15 +41,23 @@ def pillow() -> Any:
     try:
         import PIL.Image
         import PIL.ImageOps
+
+        _without_warnings()
     except ImportError as error:
         raise EngineError("Pictures need Pillow. Install it with: pip install 'mergesvm[app]'") from error
     return PIL
 
 
+@cache
+def _without_warnings() -> None:
+    """Silence Pillow: broken metadata do no harm, and sizes are checked here."""
+    warnings.filterwarnings("ignore", module=r"PIL\.")
+
+
 def list_pictures(folder: Path) -> list[str]:
     """Return the names of all pictures in a folder and its sub-folders, with / between folders, sorted.
 
-    Hidden files and folders, and links that lead out of the folder, are left out.
+    Hidden files and folders, links that lead out of the folder, and names that are not valid text are left out.
     """
     if not folder.is_dir():
         raise MissingFolderError(f"{folder} is not a folder. Give the folder that holds the pictures.")
@@ -49,9 +66,18 @@ def list_pictures(folder: Path) -> list[str]:
         relative = path.relative_to(folder)
         if any(part.startswith(".") for part in relative.parts) or path.suffix.lower() not in SUFFIXES:
             continue
-        if path.is_file() and path.resolve().is_relative_to(root):
+        if _is_text(str(relative)) and path.is_file() and path.resolve().is_relative_to(root):
             names.append(relative.as_posix())
     return sorted(names)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written as UTF-8; other names of files can be neither sent nor kept."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def find_picture(folder: Path, name: str) -> Path:
@@ -59,7 +85,8 @@ def find_picture(folder: Path, name: str) -> Path:
     path = folder / name
     parts = Path(name).parts
     inside = not Path(name).is_absolute() and ".." not in parts and not any(part.startswith(".") for part in parts)
-    if not inside or path.suffix.lower() not in SUFFIXES or not path.is_file():
+    inside = inside and PurePosixPath(name).as_posix() == name and _is_text(name)  # one name for each picture
+    if not inside or path.suffix.lower() not in SUFFIXES or not os.path.isfile(path):  # noqa: PTH113 (False if too long)
         raise MissingFileError(f"There is no picture {name!r} in the folder.")
     if not path.resolve().is_relative_to(folder.resolve()):
         raise MissingFileError(f"The picture {name!r} is a link that leads out of the folder.")
@@ -75,14 +102,13 @@ def open_image(path: Path, side: int) -> Any:
     """Return a picture as an RGB image of Pillow, upright, reduced to a longer side of at most ``side``."""
     library = pillow()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # broken metadata, and sizes that are checked here
-            with library.Image.open(path, formats=FORMATS) as image:
-                if image.width * image.height > MAX_PIXELS:
-                    raise MalformedFileError(
-                        f"{path.name} has {image.width} x {image.height} pixels, more than {MAX_PIXELS:,}. Reduce it."
-                    )
-                image.draft("RGB", (side, side))
+        with library.Image.open(path, formats=FORMATS) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise MalformedFileError(
+                    f"{path.name} has {image.width} x {image.height} pixels, more than {MAX_PIXELS:,}. Reduce it."
+                )
+            image.draft("RGB", (side, side))
+            with _ONE_LARGE if image.width * image.height > LARGE_PIXELS else nullcontext():
                 image.load()
                 upright = library.ImageOps.exif_transpose(image)
                 return _rgb(_reduced(upright, side), library)

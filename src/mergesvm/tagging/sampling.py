@@ -65,10 +65,12 @@ def sample_patches(
 ) -> PatchSample:
     """Sample patches of a tagged picture. The same strokes and seed give the same patches.
 
+    Negative strokes give counter-examples; if there are no others, only those.
+
     Parameters
     ----------
     strokes : sequence of Stroke
-        Those of the tag, at least one of them not negative.
+        Those of the tag.
     picture, patch : (height, width)
         The sizes of the picture and of the patches, in pixels.
     options : SamplingOptions
@@ -82,14 +84,15 @@ def sample_patches(
             f"A picture of {picture[0]} x {picture[1]} pixels is smaller than the patches of {patch[0]} x {patch[1]}. "
             f"Use a larger picture or smaller patches."
         )
-    positive = [stroke for stroke in strokes if not stroke.negative]
-    if not positive:
-        raise DataError("There are only negative strokes. Stroke over what the tag means as well.")
+    positive, negative = ([stroke for stroke in strokes if stroke.negative == wanted] for wanted in (False, True))
     generator = np.random.default_rng(_digest(strokes, seed))
+    if not positive:
+        positions = _within(Box.around(negative, *picture), picture, patch, options.inside, generator)
+        return PatchSample(positions, np.zeros(len(positions), dtype=bool), np.ones(len(positions)))
     box = Box.around(positive, *picture)
     inside = _within(box, picture, patch, options.inside, generator)
     weights = [_weights(positive, picture, patch, inside) if options.weighted else np.ones(len(inside))]
-    parts, negative = [inside], [stroke for stroke in strokes if stroke.negative]
+    parts = [inside]
     if negative:
         parts.append(_within(Box.around(negative, *picture), picture, patch, options.inside, generator))
         weights.append(_weights(negative, picture, patch, parts[-1]) if options.weighted else np.ones(len(parts[-1])))

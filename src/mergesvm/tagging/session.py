@@ -43,6 +43,7 @@ class _Entry:
 
     learner: TagLearner
     learned: dict[str, Any]
+    borrowed: set[str]  # pictures whose counter-examples come from another picture
     lock: threading.RLock
 
 
@@ -160,12 +161,12 @@ class TaggingSession:
         sample = sample_patches(strokes, _size(pixels), self._patch, self.sampling, seed, others)
         rows = [self._cut(pixels, sample.positions)]
         labels, weights = [sample.positive], [sample.weights]
-        missing = self.sampling.outside - int((~sample.positive).sum())
+        missing = self.sampling.outside - int((~sample.positive).sum()) if sample.positive.any() else 0
         if missing > 0:
             rows.append(self._background(picture, tag, seed, missing))
             labels.append(np.zeros(len(rows[-1]), dtype=bool))
             weights.append(np.ones(len(rows[-1])))
-        return PatchRows(np.concatenate(rows), np.concatenate(labels), np.concatenate(weights))
+        return PatchRows(np.concatenate(rows), np.concatenate(labels), np.concatenate(weights), borrowed=missing > 0)
 
     def _background(self, picture: str, tag: str, seed: str, count: int) -> NDArray[np.uint8]:
         """Return patches of another picture that does not have the tag; none if there is no such picture."""
@@ -198,7 +199,7 @@ class TaggingSession:
         with self._lock:
             entry = self._entries.get((tag, method))
             if entry is None:
-                entry = _Entry(LEARNERS[method](self.correlogram), {}, threading.RLock())
+                entry = _Entry(LEARNERS[method](self.correlogram), {}, set(), threading.RLock())
                 self._entries[tag, method] = entry
         with entry.lock:
             self._update(entry, tag)
@@ -214,16 +215,24 @@ class TaggingSession:
             del entry.learned[picture]
         for picture, strokes in wanted.items():
             others = self._other_strokes(picture, tag) if self.sampling.other_tags else []
-            state = (strokes, others)
+            # Which picture lends counter-examples depends on which ones are tagged.
+            state = (strokes, others, frozenset(wanted) if picture in entry.borrowed else None)
             if entry.learned.get(picture) == state:
                 continue
             entry.learner.forget(picture)
-            entry.learned[picture] = state
+            entry.learned.pop(picture, None)
             try:
                 rows = self.patch_rows(picture, tag, strokes, others)
-            except (FileError, DataError, OSError):
-                continue  # a picture that is broken now, too small, or has negative strokes only
+            except OSError:
+                continue  # try again the next time
+            except (FileError, DataError):
+                entry.learned[picture] = state  # a picture that is broken or too small
+                continue
             entry.learner.learn(picture, rows)
+            entry.borrowed.discard(picture)
+            if rows.borrowed:
+                entry.borrowed.add(picture)
+            entry.learned[picture] = (strokes, others, frozenset(wanted) if rows.borrowed else None)
 
     def _other_strokes(self, picture: str, tag: str) -> list[list[Stroke]]:
         """The positive strokes of each other tag of a picture."""

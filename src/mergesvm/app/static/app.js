@@ -8,7 +8,7 @@ import { decode } from "./heat.js";
 const by = (id) => document.getElementById(id);
 const CARRIED = ["tag", "method", "order"];
 
-const state = { maps: new Map(), tags: {}, tagged: new Set(), scoreRange: 2, revision: 0 };
+const state = { maps: new Map(), tags: {}, tagged: new Set(), own: new Set(), scoreRange: 2 };
 
 const grid = new Grid(by("pictures"), by("card"), (name) => {
   editor.open(name);
@@ -19,7 +19,10 @@ const editor = new Editor(by("editor"), {
   tag: () => by("tag").value.trim(),
   author: () => localStorage.getItem("author") ?? "",
   threshold: () => Number(by("threshold").value),
-  changed: (picture) => refresh(picture),
+  changed: (picture) => {
+    state.own.add(picture);
+    refresh(picture);
+  },
   closed: () => grid.sort(state.maps, by("order").value === "name"),
 });
 
@@ -54,6 +57,10 @@ function showTags() {
 }
 
 function showTagged(tag, pictures) {
+  const shown = JSON.stringify([tag, pictures]);
+  if (shown === state.shown) return; // keep the focus
+  const focused = by("tagged").contains(document.activeElement);
+  state.shown = shown;
   state.tagged = new Set(pictures);
   by("tagged-section").hidden = !pictures.length;
   by("tagged-title").textContent = `Tagged ${tag}`;
@@ -67,6 +74,7 @@ function showTagged(tag, pictures) {
     item.append(button);
     return item;
   }));
+  if (focused) (by("tagged").querySelector("button") ?? by("tag")).focus();
 }
 
 async function forget(tag, picture) {
@@ -96,6 +104,7 @@ function scoreAt(value) {
 
 async function showAccuracy(tag, method) {
   const found = await get("api/accuracy", { tag, method, threshold: scoreAt(by("threshold").value) });
+  if (state.asked !== `${method} ${tag}`) return;
   by("accuracy").hidden = found.precision === null;
   if (found.precision !== null) {
     const percent = (value) => `${(100 * value).toFixed(1)} %`;
@@ -110,6 +119,12 @@ async function refresh(first) {
   state.running = running;
   const [tag, method] = [by("tag").value.trim(), by("method").value];
   remember();
+  if (state.asked !== `${method} ${tag}`) {
+    state.asked = `${method} ${tag}`;
+    state.maps.clear();
+    grid.clear();
+    editor.show(null);
+  }
   if (!tag) {
     showTagged("", []);
     showLinks("", method, false);
@@ -176,6 +191,7 @@ function listen() {
   news.addEventListener("message", (event) => {
     const { kind, tag, picture } = JSON.parse(event.data);
     if (kind === "hello" && !lost) return;
+    if (kind === "strokes" && picture && state.own.delete(picture)) return; // searched already
     lost = false;
     if (kind === "strokes" && tag !== by("tag").value.trim()) {
       get("api/state").then((now) => { state.tags = now.tags; showTags(); }).catch(() => {});
@@ -213,7 +229,12 @@ async function start() {
   for (const id of ["tag", "method"]) by(id).addEventListener("change", () => refresh());
   by("order").addEventListener("change", () => { remember(); grid.sort(state.maps, by("order").value === "name"); });
   by("threshold").addEventListener("input", redraw);
-  by("threshold").addEventListener("change", () => refresh());
+  by("threshold").addEventListener("change", () => {
+    const [tag, method] = [by("tag").value.trim(), by("method").value];
+    if (!state.tagged.size) return;
+    showLinks(tag, method, true);
+    showAccuracy(tag, method).catch((error) => say(error.message, true));
+  });
   listen();
   refresh();
 }

@@ -5,6 +5,7 @@ import { overlay, tint } from "./heat.js";
 
 const KEY_STEP = 0.02;
 const MAX_ZOOM = 16;
+const MAX_POINTS = 5000;
 
 function newKey() {
   const numbers = crypto.getRandomValues(new Uint32Array(4));
@@ -48,7 +49,7 @@ export class Editor {
     for (const button of tools) {
       button.addEventListener("click", () => this.choose(button.dataset.tool));
       button.addEventListener("keydown", (event) => {
-        const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        const move = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
         if (!move) return;
         const next = tools[(tools.indexOf(button) + move + tools.length) % tools.length];
         this.choose(next.dataset.tool);
@@ -70,6 +71,8 @@ export class Editor {
     this.dialog.addEventListener("close", () => {
       this.drawn = null;
       this.picture = null;
+      this.dragging = false;
+      this.pointers.clear();
       this.settings.closed();
     });
     new ResizeObserver(() => { if (this.picture) this.fit(); }).observe(this.stage);
@@ -88,8 +91,7 @@ export class Editor {
     this.picture = name;
     this.image = null;
     this.map = null;
-    this.undone = [];
-    this.own = [];
+    this.own = { done: [], undone: [] };
     this.strokes = [];
     this.dialog.querySelector("#editor-title").textContent = name;
     if (!this.dialog.open) this.dialog.showModal();
@@ -231,7 +233,12 @@ export class Editor {
 
   extend(point) {
     const last = this.drawn.points.at(-1);
-    if (Math.hypot(point[0] - last[0], point[1] - last[1]) > 0.002) this.drawn.points.push(point);
+    if (Math.hypot(point[0] - last[0], point[1] - last[1]) <= 0.002) return;
+    this.drawn.points.push(point);
+    if (this.drawn.points.length === MAX_POINTS) {
+      this.end();
+      this.begin(point);
+    }
   }
 
   end() {
@@ -256,43 +263,68 @@ export class Editor {
     if (hit.length) this.remove(hit);
   }
 
-  async add(strokes, remember = true) {
-    const picture = this.picture;
+  /** Run changes one after another, in the order in which they were made. */
+  enqueue(job) {
+    this.queue = (this.queue ?? Promise.resolve()).then(job, job);
+    return this.queue;
+  }
+
+  add(strokes) {
+    const own = this.own;
     this.strokes = [...this.strokes, ...strokes];
     this.draw();
+    return this.enqueue(async () => {
+      if (await this.post(strokes)) this.remember(own, { added: strokes });
+    });
+  }
+
+  remove(strokes) {
+    const own = this.own;
+    return this.enqueue(async () => {
+      if (await this.take(strokes)) this.remember(own, { removed: strokes });
+    });
+  }
+
+  remember(own, step) {
+    own.done.push(step);
+    own.undone.length = 0;
+    this.buttons();
+  }
+
+  /** Send strokes to the server; returns whether it has kept them. */
+  async post(strokes) {
+    const [{ picture }] = strokes;
     try {
-      for (const stroke of strokes) {
-        const { key, tag, author, points, width, negative } = stroke;
+      for (const { key, tag, author, points, width, negative } of strokes) {
         await post("api/strokes", { key, picture, tag, author, points, width, negative });
       }
     } catch (error) {
       this.say(`The stroke was not kept: ${error.message}`, true);
       await this.reload().catch(() => {});
-      return;
+      return false;
     }
-    if (remember) {
-      this.own.push({ added: strokes });
-      this.undone = [];
-    }
-    this.say(`${this.strokes.length} ${this.strokes.length === 1 ? "stroke" : "strokes"}, saved.`);
-    this.buttons();
-    this.settings.changed(picture);
+    const here = new Set(this.strokes.map((stroke) => stroke.key));
+    const missing = strokes.filter((stroke) => !here.has(stroke.key));
+    if (picture === this.picture) this.strokes = [...this.strokes, ...missing];
+    this.saved(picture);
+    return true;
   }
 
-  async remove(strokes, remember = true) {
+  /** Have the server remove strokes; returns whether it has. */
+  async take(strokes) {
     const keys = strokes.map((stroke) => stroke.key);
-    const picture = this.picture;
     try {
       await post("api/strokes/remove", { keys });
     } catch (error) {
       this.say(`The strokes are still there: ${error.message}`, true);
-      return;
+      return false;
     }
     this.strokes = this.strokes.filter((stroke) => !keys.includes(stroke.key));
-    if (remember) {
-      this.own.push({ removed: strokes });
-      this.undone = [];
-    }
+    this.saved(strokes[0].picture);
+    return true;
+  }
+
+  saved(picture) {
     this.say(`${this.strokes.length} ${this.strokes.length === 1 ? "stroke" : "strokes"}, saved.`);
     this.buttons();
     this.draw();
@@ -303,25 +335,26 @@ export class Editor {
     if (this.strokes.length) this.remove(this.strokes);
   }
 
-  async undo() {
-    const step = this.own.pop();
-    if (!step) return;
-    this.undone.push(step);
-    await (step.added ? this.remove(step.added, false) : this.add(step.removed, false));
-    this.buttons();
+  undo() {
+    return this.step("done", "undone", (step) => (step.added ? this.take(step.added) : this.post(step.removed)));
   }
 
-  async redo() {
-    const step = this.undone.pop();
-    if (!step) return;
-    this.own.push(step);
-    await (step.added ? this.add(step.added, false) : this.remove(step.removed, false));
-    this.buttons();
+  redo() {
+    return this.step("undone", "done", (step) => (step.added ? this.post(step.added) : this.take(step.removed)));
+  }
+
+  step(from, to, change) {
+    const own = this.own;
+    return this.enqueue(async () => {
+      const step = own[from].pop();
+      if (step) own[(await change(step)) ? to : from].push(step);
+      this.buttons();
+    });
   }
 
   buttons() {
-    this.dialog.querySelector("#undo").disabled = !this.own.length;
-    this.dialog.querySelector("#redo").disabled = !this.undone.length;
+    this.dialog.querySelector("#undo").disabled = !this.own.done.length;
+    this.dialog.querySelector("#redo").disabled = !this.own.undone.length;
     this.dialog.querySelector("#forget").disabled = !this.strokes.length;
   }
 

@@ -86,9 +86,9 @@ def apply_command(
         raise ParameterError(f"There are no pictures in {folder}.")
     scorer = LibraryScorer.of(ms.load_model(model), default_correlogram())
     table = output / "scores.csv"
-    if table.exists() and not force:
-        raise ExistingFileError(f"{table} exists. Choose another folder, or overwrite its files with --force.")
-    if output.exists() and output.resolve().is_relative_to(folder.resolve()):
+    if output.is_dir() and any(output.iterdir()) and not force:
+        raise ExistingFileError(f"{output} is not empty. Choose another folder, or overwrite its files with --force.")
+    if output.resolve().is_relative_to(folder.resolve()):
         raise ParameterError(f"The masks in {output} would be among the pictures in {folder}. Choose another folder.")
     found: list[tuple[str, float | None, float | None]] = []
     broken = 0
