@@ -121,6 +121,8 @@ def expected_failed_checks(estimator):
         reason = "the rows that Pegasos draws depend on their order, which the check changes"
         # Equal in expectation, and exactly only if copies of a row follow each other.
         failed |= {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
+        if estimator.ties == "sequential" or estimator.intercept_scaling == 0.5:
+            failed["check_class_weight_classifiers"] = "sets n_iter=100, which are too few steps"
     if estimator.features is not None:
         failed |= expected_failed_checks_of_maps(estimator)
     return failed

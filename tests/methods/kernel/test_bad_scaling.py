@@ -106,6 +106,20 @@ def test_the_interior_point_method_does_not_miss_the_optimum(penalty):
     assert ((alpha >= 0) & (alpha <= bound)).all()
 
 
+def test_a_kernel_of_low_rank_and_large_values_is_solved_to_the_optimum():
+    generator = np.random.default_rng(0)
+    X = 1e4 * generator.normal(size=(200, 5))
+    y = np.where(X[:, 0] + 5e3 * generator.normal(size=200) > 0, 1.0, -1.0)
+    X -= X.mean(axis=0)
+    K, alpha, v = X @ X.T, np.zeros(200), y.copy()
+    assert maximise_dual(K, y, v, alpha, np.ones(200), 0.0, -1.0, 1e-3)
+    w, v = X.T @ (y * alpha), y - X @ (X.T @ (y * alpha))
+    intercept = np.median(v[(alpha > 0) & (alpha < 1)])
+    primal = w @ w / 2 + np.maximum(0.0, 1 - y * (X @ w + intercept)).sum()
+    assert abs((y * alpha).sum()) < 1e-9
+    assert 0 <= primal - dual_objective(K, y, alpha) < 1e-3 * primal  # a small duality gap proves the optimum
+
+
 def test_the_interior_point_method_does_not_make_an_indefinite_problem_worse():
     generator = np.random.default_rng(2)
     K = generator.normal(size=(20, 20))
