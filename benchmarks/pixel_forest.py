@@ -26,7 +26,7 @@ TREES = 100
 
 def filters(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Gaussian, gradient and Hessian filters of each channel at widths from 1 to 16, (height, width, filters)."""
-    found = multiscale_basic_features(pixels, sigma_min=1, sigma_max=16, channel_axis=-1, num_workers=1)
+    found = multiscale_basic_features(pixels, sigma_min=1, sigma_max=16, channel_axis=-1, workers=1)
     return np.asarray(found, dtype=np.float32)
 
 

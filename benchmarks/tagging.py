@@ -137,6 +137,7 @@ def measure_change(session: TaggingSession, photos: list[Photo], method: str, ta
             removed.append(find_all(session, tag, method, lambda: session.remove(keys)))
         else:
             session.remove(keys)
+            session.scorer(tag, method)  # nothing is learned from the picture any more
         keys.clear()
     least = min(added, key=lambda each: each.cpu)
     return least, min(removed, key=lambda each: each.cpu) if removed else least
@@ -194,34 +195,30 @@ def ours(kind: Any, tagged: list[TaggedPhoto], tests: list[TaggedPhoto]) -> list
     return [*quality([scorer.scores(each.features) for each in tests], [each.truth for each in tests], 0.0), spent]
 
 
-def forest(samples: list[PixelSample], tagged: list[int], tests: list[int], photos: list[TaggedPhoto]) -> list[float]:
+def forest(tagged: list[PixelSample], tests: list[TaggedPhoto], coarse: list[PixelSample]) -> list[float]:
     """Quality of a random forest on pixels, and seconds of CPU from the last stroke to the scores of one picture."""
     start = time.process_time()
-    machine = PixelForest.fit([samples[at] for at in tagged])
+    machine = PixelForest.fit(tagged)
     fitted = time.process_time() - start
-    scores = [machine.window_scores(samples[at].coarse, photos[at]) for at in tests]
-    return [*quality(scores, [photos[at].truth for at in tests], 0.5), fitted + samples[tagged[-1]].seconds]
+    scores = [machine.window_scores(each.coarse, view) for each, view in zip(coarse, tests, strict=True)]
+    spent = tagged[-1].seconds + fitted + machine.seconds_of(tests[0])
+    return [*quality(scores, [view.truth for view in tests], 0.5), spent]
 
 
 def print_quality(kinds: dict[str, list[Photo]], tagged_counts: list[int]) -> None:
     """Print the quality of windows and the time of one picture by learner and number of tagged pictures."""
-    correlogram, found, shares = default_correlogram(), {}, []
-    largest = max(tagged_counts)
+    correlogram, shares = default_correlogram(), []
+    found: dict[tuple[str, int], list[list[float]]] = {}
     for photos in kinds.values():
         views = [TaggedPhoto(photo, correlogram) for photo in photos]
         samples = [PixelSample.of(view) for view in views]
-        order, tests = list(range(len(photos))), list(range(largest, len(photos)))
-        truth = np.concatenate([views[at].truth for at in tests])
+        tests, coarse = views[max(tagged_counts) :], samples[max(tagged_counts) :]
+        truth = np.concatenate([view.truth for view in tests])
         shares.append((truth == ANIMAL).sum() / (truth != UNKNOWN).sum())
         for count in tagged_counts:
-            chosen, others = [views[at] for at in order[:count]], [views[at] for at in tests]
             for name, kind in LEARNERS.items():
-                found.setdefault((name, count), []).append(ours(kind, chosen, others))
-            result = forest(samples, order[:count], tests, views)
-            # The scores of one picture need its features and the probabilities of all of its pixels.
-            machine = PixelForest.fit([samples[at] for at in order[:1]])
-            result[-1] += machine.seconds_of(others[0])
-            found.setdefault(("random forest", count), []).append(result)
+                found.setdefault((name, count), []).append(ours(kind, views[:count], tests))
+            found.setdefault(("random forest", count), []).append(forest(samples[:count], tests, coarse))
     title = (
         f"{len(kinds)} breeds, {len(tests)} pictures of each that are never tagged; {np.mean(shares):.0%} of windows"
     )
