@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test hunt check bench bench-files bench-maps bench-streams bench-democratic bench-kernel bench-reduced bench-answers bench-engines bench-scaling clean
+.PHONY: help demo test hunt check bench bench-files bench-maps bench-streams bench-democratic bench-kernel bench-reduced bench-answers bench-engines bench-scaling bench-tagging clean
 .DEFAULT_GOAL := test
 
 help:                       ## list the targets
@@ -56,6 +56,9 @@ bench-answers: .venv/ready-bench  ## questions answered from the sums, beside gr
 
 bench-scaling: .venv/ready-bench  ## cost model of many workers, compared with MPI ranks; draws docs/pictures/scaling.png
 	$(BIN)/python benchmarks/scaling.py
+
+bench-tagging: .venv/ready-bench  ## pictures tagged by strokes: times, growth, and quality beside a random forest on pixels
+	$(BIN)/python benchmarks/tagging.py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mergesvm.estimators.parallel_kernel_svc import ParallelKernelSVC
 from mergesvm.features.maps.correlogram import Correlogram
@@ -140,14 +142,42 @@ class KernelScorer:
     model: KernelModel
 
     def scores(self, features: Any) -> NDArray[np.float32]:
-        """Return the scores of mapped windows."""
+        """Return the scores of mapped windows.
+
+        Few colours occur in a window, so products of the sparse rows take less time than those of dense ones.
+        """
         if features.shape[0] == 0:
             return np.empty(0, dtype=np.float32)
-        return np.asarray(self.model.decision_function(features.toarray()), dtype=np.float32)
+        expansion, norms = self.model.expansion, _squared_norms(features)
+        kernel = expansion.kernel
+        if kernel.kind != "rbf" or not kernel.fits_float32(max(self._norms.max(), norms.max(initial=0.0))):
+            return np.asarray(self.model.decision_function(features.toarray()), dtype=np.float32)
+        exponents = features.astype(np.float32, copy=False) @ self._factors
+        exponents -= (kernel.gamma * self._norms).astype(np.float32)
+        exponents -= (kernel.gamma * norms).astype(np.float32)[:, None]
+        np.exp(exponents, out=exponents)
+        return np.asarray(exponents @ expansion.coefs[0].astype(np.float32) + np.float32(expansion.intercepts[0]))
+
+    @cached_property
+    def _factors(self) -> NDArray[np.float32]:
+        """2 gamma times the support vectors, (features, vectors)."""
+        vectors = sparse.csr_array(self.model.support_vectors_).toarray()
+        return np.ascontiguousarray(2 * self.model.expansion.kernel.gamma * vectors.T, dtype=np.float32)
+
+    @cached_property
+    def _norms(self) -> NDArray[np.float64]:
+        """The squared norms of the support vectors."""
+        return _squared_norms(sparse.csr_array(self.model.support_vectors_))
 
     def facts(self) -> dict[str, int]:
         """Return the number of support vectors."""
-        return {"support_vectors": len(self.model.support_vectors_)}
+        return {"support_vectors": self.model.support_vectors_.shape[0]}
+
+
+def _squared_norms(features: Any) -> NDArray[np.float64]:
+    """The squared norm of each row of a CSR matrix."""
+    ends = np.concatenate([[0.0], np.square(features.data, dtype=np.float64).cumsum()])[features.indptr]
+    return np.diff(ends)
 
 
 class KernelLearner(TagLearner):
