@@ -48,7 +48,7 @@ def prepared(tmp_path_factory):
 EXAMPLES = [
     (name, example)
     for name in COMMANDS
-    if name != "reproduce"
+    if name not in ("reproduce", "tag")
     for example in import_module(f"mergesvm.cli.commands.{name}").__dict__[f"{name}_command"].examples
 ]
 

@@ -126,7 +126,7 @@ def test_options_of_kernel_machines(files):
 
 
 def test_a_budget_of_support_vectors(files):
-    expected = kernel(files, method="active-set", max_support_vectors=8)
+    expected = kernel(files, max_support_vectors=8)
     ok("train", files.csv, *READ, *KERNEL, "--max-support-vectors", "8", "-o", files.output, "--force", "--quiet")
     assert_same(ms.load_model(files.output), expected)
 

@@ -209,7 +209,7 @@ def test_arrays_stored_by_columns_are_cut(tmp_path):
     np.save(tmp_path / "x.npy", np.asfortranarray(np.column_stack([X, y])))
     scan = ms.scan(tmp_path / "x.npy", -1, batch_rows=13)
     parts = scan.readers[0].split(scan.size // 7)
-    blocks = [part.rows.block(0, part.rows.n_rows) for reader in parts for part in scan._with_readers([reader])]
+    blocks = [part.rows.block(0, part.rows.n_rows) for reader in parts for part in scan.with_readers([reader])]
     np.testing.assert_array_equal(np.vstack(blocks), X)
     assert [reader.first_row for reader in parts] == [0, 86, 171, 257, 343, 429, 514]
 
@@ -271,7 +271,7 @@ def test_csv_with_quotation_marks_is_not_cut_or_is_an_error(compiled, tmp_path, 
     scan = ms.scan(path, "y", ["a"])
     assert scan.readers[0].split(1000) == scan.readers
     monkeypatch.setattr("mergesvm.data.readers.text.INSPECTED_BYTES", 1000)
-    parts = [scan._with_readers([reader]) for reader in scan.readers[0].split(1000)]
+    parts = [scan.with_readers([reader]) for reader in scan.readers[0].split(1000)]
     assert len(parts) > 5
     for part in parts[:-1]:
         list(part)
@@ -290,7 +290,7 @@ def test_csv_with_an_unusual_beginning_is_not_split_or_split_correctly(begin, he
     scan = ms.scan(path, "y" if header else "f1", header=header)
     parts = scan.readers[0].split(10)
     assert (len(parts) == 1) is header
-    total = sum(part.total for reader in parts for part in scan._with_readers([reader]))
+    total = sum(part.total for reader in parts for part in scan.with_readers([reader]))
     assert total == sum(part.total for part in scan)
 
 
@@ -313,7 +313,7 @@ def test_a_malformed_line_is_named_with_its_part(name, head, good, bad, what, tm
     monkeypatch.setattr("mergesvm.data.readers.csv.BLOCK_BYTES", 1000)
     scan = ms.scan(write(tmp_path / name, head + good * 700 + bad + good * 300), "y" if head else None)
     size = len(head + good * 500)
-    first = [scan._with_readers([reader]) for reader in scan.readers[0].split(size)][1]
+    first = [scan.with_readers([reader]) for reader in scan.readers[0].split(size)][1]
     begin = -(-(first.readers[0].span.start - len(head)) // len(good))
     row = 700 - begin + ("line" in what)
     with pytest.raises(ms.errors.MergeSVMError, match=rf"{name}, {first.readers[0].extent}: .*{what.format(row)}"):

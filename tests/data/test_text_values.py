@@ -64,7 +64,7 @@ def learned_in_parts(scan):
     options = SumOptions(ms.features.Identity(), True, {}, "float64", ms.engines.Threads(1))
 
     def learn():
-        parts = [scan._with_readers([part]) for reader in scan.readers for part in reader.split(40)]
+        parts = [scan.with_readers([part]) for reader in scan.readers for part in reader.split(40)]
         found = [learn_scan(part, options).knowledge for part in parts]
         return ms.merge([piece for piece in found if piece is not None])
 

@@ -58,7 +58,7 @@ def test_a_name_is_completed_by_the_given_size_and_seed():
     for wrong in (3, ["fourier"], b"fourier", Fourier):
         with pytest.raises(ParameterError, match="must be a map, the name of one, or None"):
             as_map(wrong)
-    with pytest.raises(ParameterError, match=r"no feature map 'cosines'\. Available: fourier, hidden, nystroem"):
+    with pytest.raises(ParameterError, match=r"no feature map 'cosines'\. Available: correlogram, fourier, hidden"):
         as_map("cosines:9")
     with pytest.raises(ParameterError, match=r"fourier has no parameter 'depth=3'\. It has: n_features, gamma"):
         as_map("fourier:9,depth=3")

@@ -287,9 +287,12 @@ def test_an_unfrozen_map_cannot_be_used(features, tmp_path):
 @each_random
 def test_learning_freezes_a_map_with_a_warning(features):
     unfrozen = changed(features, precision="float64")
-    with pytest.warns(FrozenHereWarning, match="was frozen on a sample of these rows") as caught:
+    if getattr(unfrozen, "gain", True):
+        with pytest.warns(FrozenHereWarning, match="was frozen on a sample of these rows") as caught:
+            found = ms.learn(X, Y, features=unfrozen)
+        assert caught[0].filename == __file__
+    else:  # given weights without a gain depend on no rows
         found = ms.learn(X, Y, features=unfrozen)
-    assert caught[0].filename == __file__
     assert found.features == frozen(features)
     assert_same_knowledge(found, learn(frozen(features)))
 

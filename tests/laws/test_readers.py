@@ -174,7 +174,7 @@ def stacked(scan):
 
 def cut(scan, size):
     """A scan for each part of the files."""
-    return [scan._with_readers([part]) for reader in scan.readers for part in reader.split(size)]
+    return [scan.with_readers([part]) for reader in scan.readers for part in reader.split(size)]
 
 
 def assert_parts_are_the_whole(parts, whole):
@@ -207,10 +207,10 @@ def test_the_parts_of_a_file_are_the_file(write, count, tmp_path):
 def test_a_part_can_be_cut_and_parts_that_follow_each_other_be_joined(write, tmp_path):
     scan = ms.scan(*write(tmp_path, "day", *samples.rows()), batch_rows=77)
     pieces = [piece for part in scan.readers[0].split(scan.size // 2) for piece in part.split(scan.size // 6)]
-    assert_parts_are_the_whole([scan._with_readers([piece]) for piece in pieces], scan)
+    assert_parts_are_the_whole([scan.with_readers([piece]) for piece in pieces], scan)
     if len(pieces) > 2:
         one = pieces[0].joined(pieces[1])
-        assert_parts_are_the_whole([scan._with_readers([one]), scan._with_readers(pieces[2:])], scan)
+        assert_parts_are_the_whole([scan.with_readers([one]), scan.with_readers(pieces[2:])], scan)
         assert one.size == pieces[0].size + pieces[1].size
         assert pieces[0].joined(pieces[2]) is None
         assert pieces[1].joined(pieces[0]) is None
@@ -230,7 +230,7 @@ def test_files_are_dealt_out_without_loss(write, count, tmp_path, monkeypatch):
     pieces = [reader for part in parts for reader in part.readers]
     places = [(reader.file.name, 0 if reader.extent == "" else reader.span.start) for reader in pieces]
     in_order = [pieces[index] for index in sorted(range(len(pieces)), key=lambda index: places[index])]
-    assert_parts_are_the_whole([scan._with_readers([reader]) for reader in in_order], scan)
+    assert_parts_are_the_whole([scan.with_readers([reader]) for reader in in_order], scan)
     knowledge = ms.merge([ms.learn(part) for part in parts if stacked(part)[0].size])
     assert_same(knowledge, ms.learn(scan))
     rows = {}

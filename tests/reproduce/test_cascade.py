@@ -11,6 +11,7 @@ import mergesvm as ms
 from cli.commandline import run
 from mergesvm.errors import EngineError
 from mergesvm.reproduce.cascade import launch
+from mergesvm.reproduce.launch import find_mpiexec
 from reproduce import adult
 
 pytestmark = pytest.mark.xdist_group("mpi")
@@ -72,7 +73,7 @@ def test_missing_mpiexec_is_an_error_that_names_the_extra(monkeypatch, tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     with pytest.raises(EngineError, match=r"no mpiexec: pip install 'mergesvm\[mpi\]'"):
-        launch.find_mpiexec()
+        find_mpiexec()
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ class RecursiveSVC(LinearClassifier):
         """Learn from these rows, discarding earlier ones: arrays, tables or a scan."""
         with self._fitting():
             if isinstance(X, Scan):
-                return self._learn_scan(X, y, sample_weight, None)
+                return self._learn_scan(X, y, sample_weight, None, None)
             rows, labels = rows_to_learn(self, X, y, reset=True)
             batch = Batch.of(rows, labels, sample_weight)
             if not batch.labels.classes:
@@ -162,8 +162,7 @@ class RecursiveSVC(LinearClassifier):
         with self._fitting():
             live = getattr(self, "live_", None)
             if isinstance(X, Scan):
-                declare_classes(self, (), classes)
-                return self._learn_scan(X, y, sample_weight, live)
+                return self._learn_scan(X, y, sample_weight, live, classes)
             rows, labels = rows_to_learn(self, X, y, reset=live is None)
             batch = Batch.of(rows, labels, sample_weight)
             declare_classes(self, batch.labels.classes, classes)
@@ -298,8 +297,9 @@ class RecursiveSVC(LinearClassifier):
         mapping = self._feature_map()
         return mapping if isinstance(mapping, Identity) else mapping.freeze(rows, labels)
 
-    def _learn_scan(self, scan: Scan, y: Any, sample_weight: Any, live: LiveModel | None) -> Self:
+    def _learn_scan(self, scan: Scan, y: Any, sample_weight: Any, live: LiveModel | None, classes: Any) -> Self:
         keep_columns_of_scan(self, scan, y, sample_weight, live is None)
+        declare_classes(self, (), classes)
         if live is None:
             mapping = self._feature_map()
             live = self._new_live(scan.layout, mapping.freeze(scan), self.class_weight)

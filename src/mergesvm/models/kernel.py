@@ -186,7 +186,7 @@ class KernelModel(Model):
         >>> X = np.random.default_rng(0).normal(size=(400, 2))
         >>> model = ms.ParallelKernelSVC(gamma=1.0).fit(X, (X**2).sum(axis=1) > 1.5).model_
         >>> model
-        KernelModel of 2 classes x 2 features, 68 support vectors
+        KernelModel of 2 classes x 2 features, ... support vectors
         >>> small = model.reduced(6, X)
         >>> small, bool(np.mean(small.predict(X) == model.predict(X)) > 0.98)
         (KernelModel of 2 classes x 2 features, 6 support vectors, True)

@@ -40,7 +40,7 @@ class HeatMap:
         """Return the scores as one byte each, line by line: 0 for -SCORE_RANGE, 128 for 0, 255 for SCORE_RANGE.
 
         >>> list(HeatMap(np.array([[-3.0, 0.0, 1.0]], np.float32), (8, 8), (0, 0), 8).as_bytes())
-        [0, 128, 191]
+        [0, 128, 192]
         """
         return np.clip(np.round(128 + 127 / SCORE_RANGE * self.scores), 0, 255).astype(np.uint8).tobytes()
 

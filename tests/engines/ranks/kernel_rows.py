@@ -67,7 +67,7 @@ def check_rows_that_ranks_share_count_once(engine):
         classifier = ms.ParallelKernelSVC(engine=engine, **PARAMETERS).fit(*rows.own, row_ids=ids)
         assert_is_svc_of(classifier, *rows.of(union), rows.X[rows.every])
     sizes = classifier._training.trainer.units.call("size")
-    assert max(sizes) - min(sizes) <= 3, sizes
+    assert max(sizes) - min(sizes) <= 20, sizes  # a copy is kept by any of the units that hold it
 
 
 def check_shared_rows_are_added_and_forgotten(engine):

@@ -13,7 +13,8 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import PolynomialFeatures
 
 import mergesvm as ms
-from mergesvm.features import Chain, Components, Fourier, HiddenLayer, Nystroem, Patches, Wrapped
+from mergesvm.features import Chain, Components, Correlogram, Fourier, HiddenLayer, Nystroem, Patches, Wrapped
+from mergesvm.features.maps.correlogram import VALUES
 from mergesvm.features.maps.nystroem import KERNELS
 from mergesvm.features.maps.patches import RECTIFIERS
 from mergesvm.features.ops.activations import ACTIVATIONS
@@ -34,6 +35,8 @@ MAPS = [
     *(Nystroem(20, kernel=kernel) for kernel in KERNELS),
     *(Patches(4, size=3, pooling=2, rectify=rectify) for rectify in RECTIFIERS),
     *(Patches(4, size=2, padding=padding, pooling=2, image=(4, 8, 2)) for padding in (0, 1)),
+    *(Correlogram(9, 2, values=values, image=None) for values in VALUES),
+    Correlogram(9, (1, 2), "sample", image=(4, 8, 2)),
     Components(20),
     Components(0.8, whiten=True, scaling="columns"),
 ]
@@ -344,7 +347,8 @@ def test_arrays_of_maps_count_towards_the_size(tmp_path, monkeypatch):
 def test_wrapped_transformers_are_refused_with_a_way_out(exported, tmp_path):
     X, y = blobs(n=100, d=2, classes=3)
     features = Wrapped(PolynomialFeatures(2, include_bias=False).fit(X))
-    advice = r"these maps can: hidden, fourier, nystroem, patches, pca\. .* learn from mapped rows, map\.transform\(X\)"
+    kinds = "hidden, fourier, nystroem, patches, pca, correlogram"
+    advice = rf"these maps can: {kinds}\. .* learn from mapped rows, map\.transform\(X\)"
     with pytest.raises(
         ms.errors.ParameterError, match=rf"Wrapped\(.*PolynomialFeatures.* cannot be exported .*{advice}"
     ):
