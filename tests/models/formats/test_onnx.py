@@ -35,7 +35,7 @@ MAPS = [
     *(Nystroem(20, kernel=kernel) for kernel in KERNELS),
     *(Patches(4, size=3, pooling=2, rectify=rectify) for rectify in RECTIFIERS),
     *(Patches(4, size=2, padding=padding, pooling=2, image=(4, 8, 2)) for padding in (0, 1)),
-    *(Correlogram(9, 2, values=values, image=None) for values in VALUES),
+    *(Correlogram(9, 2, "sample", values, image=None) for values in VALUES),
     Correlogram(9, (1, 2), "sample", image=(4, 8, 2)),
     Components(20),
     Components(0.8, whiten=True, scaling="columns"),

@@ -205,7 +205,7 @@ def map_steps(features: FeatureMap) -> tuple[str, Constants, str]:
     >>> text, constants, rows = map_steps(HiddenLayer(4, activation="tanh").freeze([[0.0], [1.0]]))
     >>> print(text)
         f0_centred = Sub(X, f0_centre)
-        f0_rounded = Cast <to = 1> (f0_centred)
+        f0_rounded = Cast <to = 11> (f0_centred)
         f0_near = Mul(f0_rounded, f0_unit)
         f0_activity = Gemm(f0_near, f0_weights, f0_bias)
         f0_applied = Tanh(f0_activity)
