@@ -70,7 +70,7 @@ def tagging_routes(session: TaggingSession, events: Events) -> APIRouter:
         """Keep a stroke: it is on disk when this answers."""
         stroke = Stroke(tuple(new.points), new.width, new.negative)
         added = session.add(new.key, new.picture, new.tag, stroke, new.author)
-        events.publish(kind="strokes", tag=added.tag, picture=added.picture, author=added.author)
+        events.publish(kind="strokes", tag=added.tag, picture=added.picture, changes=[f"+{added.key}"])
         return added.as_json()
 
     @router.post("/strokes/remove")
@@ -78,7 +78,8 @@ def tagging_routes(session: TaggingSession, events: Events) -> APIRouter:
         """Remove strokes, and forget what was learned from them."""
         removed = session.remove(removal.keys)
         for tag, name in {(each.tag, each.picture) for each in removed}:
-            events.publish(kind="strokes", tag=tag, picture=name)
+            keys = [f"-{each.key}" for each in removed if (each.tag, each.picture) == (tag, name)]
+            events.publish(kind="strokes", tag=tag, picture=name, changes=keys)
         return {"removed": [each.key for each in removed]}
 
     @router.post("/forget")
@@ -90,7 +91,7 @@ def tagging_routes(session: TaggingSession, events: Events) -> APIRouter:
         keys = [each.key for each in session.annotations.of(tag, picture)]
         session.remove(keys)
         if keys:
-            events.publish(kind="strokes", tag=tag, picture=picture)
+            events.publish(kind="strokes", tag=tag, picture=picture, changes=[])
         return {"removed": keys}
 
     @router.get("/facts")

@@ -19,10 +19,8 @@ const editor = new Editor(by("editor"), {
   tag: () => by("tag").value.trim(),
   author: () => localStorage.getItem("author") ?? "",
   threshold: () => Number(by("threshold").value),
-  changed: (picture) => {
-    state.own.add(picture);
-    refresh(picture);
-  },
+  changing: (changes) => changes.forEach((change) => state.own.add(change)),
+  changed: (picture) => refresh(picture),
   closed: () => grid.sort(state.maps, by("order").value === "name"),
 });
 
@@ -189,9 +187,10 @@ function listen() {
   const news = new EventSource("api/events");
   let lost = false;
   news.addEventListener("message", (event) => {
-    const { kind, tag, picture } = JSON.parse(event.data);
+    const { kind, tag, picture, changes } = JSON.parse(event.data);
     if (kind === "hello" && !lost) return;
-    if (kind === "strokes" && picture && state.own.delete(picture)) return; // searched already
+    // The page searches by itself after its own changes.
+    if (kind === "strokes" && changes.length && changes.every((change) => state.own.delete(change))) return;
     lost = false;
     if (kind === "strokes" && tag !== by("tag").value.trim()) {
       get("api/state").then((now) => { state.tags = now.tags; showTags(); }).catch(() => {});

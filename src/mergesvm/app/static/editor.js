@@ -294,6 +294,7 @@ export class Editor {
   /** Send strokes to the server; returns whether it has kept them. */
   async post(strokes) {
     const [{ picture }] = strokes;
+    this.settings.changing(strokes.map(({ key }) => `+${key}`));
     try {
       for (const { key, tag, author, points, width, negative } of strokes) {
         await post("api/strokes", { key, picture, tag, author, points, width, negative });
@@ -313,6 +314,7 @@ export class Editor {
   /** Have the server remove strokes; returns whether it has. */
   async take(strokes) {
     const keys = strokes.map((stroke) => stroke.key);
+    this.settings.changing(keys.map((key) => `-${key}`));
     try {
       await post("api/strokes/remove", { keys });
     } catch (error) {
