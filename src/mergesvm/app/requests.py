@@ -50,7 +50,7 @@ class Forgetting(Body):
 
 
 class HeatMapsWanted(Body):
-    """Pictures in which a tag is to be found, in the order in which they are wanted; all pictures by default."""
+    """The pictures to search for a tag, in this order; all pictures by default."""
 
     tag: Tag
     method: str = "merge"

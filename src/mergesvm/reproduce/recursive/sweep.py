@@ -48,7 +48,7 @@ def sweep(split: Split, Cs: tuple[float, ...], max_rows: int, seed: int) -> dict
     with tempfile.TemporaryDirectory() as folder, Threads.single_threaded_blas():
         rows = RowFile.write(Path(folder), part)
         for method, name in SWEPT.items():
-            planes = [learned(name, rows, C, seed) for C in Cs]
-            found = tuple(part.accuracy(plane.coefs, plane.intercept, held_out) for plane in planes)
+            hyperplanes = [learned(name, rows, C, seed) for C in Cs]
+            found = tuple(part.accuracy(hyperplane.coefs, hyperplane.intercept, held_out) for hyperplane in hyperplanes)
             curves[method] = Curve(method, Cs, found)
     return curves
